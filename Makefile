@@ -1,0 +1,38 @@
+# Two commands set everything up: `make demo` and `make test`.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: demo test check format schemas lock clean
+
+.venv/run: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: .venv/run ## stream a recorded faulty job through the whole pipeline
+	$(BIN)/rankwatch demo
+
+test: .venv/run ## run every test
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/run ## format, lint, types, architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m schemas.generate --check
+
+format: .venv/run
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+schemas: .venv/run ## write the JSON Schemas anew
+	$(BIN)/python -m schemas.generate
+
+lock: .venv/run ## resolve the dependencies anew
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --extra test --extra dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv build dist
