@@ -1,0 +1,1 @@
+"""What crosses a log: records, codec, topics, ids. Imports nothing of ours."""

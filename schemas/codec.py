@@ -1,0 +1,85 @@
+"""Records to bytes and back: JSON by msgspec, schema and version in the headers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from schemas import events, results
+
+VERSION = "1"
+
+BATCHES: dict[str, type[events.Event]] = {
+    "log": events.Log,
+    "stack": events.Stack,
+    "metric": events.Metric,
+    "collective": events.Collective,
+    "profile": events.Profile,
+    "alert": events.Alert,
+    "heartbeat": events.Heartbeat,
+    "topology": events.Topology,
+    "job": events.Job,
+}
+"""Kinds that travel in batches, by schema name."""
+
+SINGLES: dict[str, type[msgspec.Struct]] = {
+    "tick": events.Tick,
+    "window": results.Window,
+    "progress": results.Progress,
+    "late": results.Late,
+    "template": results.Template,
+    "anomaly": results.Anomaly,
+    "notice": results.Notice,
+    "incident": results.Incident,
+    "dead_letter": results.DeadLetter,
+    "snapshot": results.Snapshot,
+}
+"""Kinds of which a log record holds one, by schema name."""
+
+
+class CodecError(ValueError):
+    """A record that is not what its headers say; the message says why in one line."""
+
+
+def _batch_type(event: type[events.Event]) -> Any:
+    return events.Batch[event]  # type: ignore[valid-type]
+
+
+TYPES: dict[str, Any] = {**{kind: _batch_type(event) for kind, event in BATCHES.items()}, **SINGLES}
+_DECODERS = {kind: msgspec.json.Decoder(record) for kind, record in TYPES.items()}
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_NAMES = {record: kind for kind, record in SINGLES.items()} | {event: kind for kind, event in BATCHES.items()}
+
+
+def encode(record: msgspec.Struct) -> bytes:
+    """The record's bytes; equal records give equal bytes."""
+    return _ENCODER.encode(record)
+
+
+def headers(kind: str) -> dict[str, str]:
+    """The headers that every record carries."""
+    return {"schema": kind, "version": VERSION}
+
+
+def kind_of(record: msgspec.Struct) -> str:
+    """The schema name of a record; a batch is named after its events, so an empty one has no kind."""
+    if isinstance(record, events.Batch):
+        if not record.events:
+            raise CodecError("a batch without events has no kind")
+        return _NAMES[type(record.events[0])]
+    return _NAMES[type(record)]
+
+
+def decode(kind: str, value: bytes) -> Any:
+    """The record in ``value``; newer versions decode too, since versions only add fields.
+
+    Raises CodecError for an unknown kind, bytes that are not JSON, and values of the wrong type.
+    """
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        raise CodecError(f"unknown schema {kind!r}")
+    try:
+        return decoder.decode(value)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise CodecError(f"not a {kind} record: {error}") from None

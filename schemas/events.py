@@ -1,0 +1,156 @@
+"""What producers send: batches of events of one kind from one worker (DESIGN section 2).
+
+Times are integer nanoseconds UTC. ``precision_ns`` says how far ``time`` may lie from the truth.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from schemas.identity import Identity
+
+TimeSource = Literal["printed", "inferred", "captured"]
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What all events have; ``phase`` and ``iteration`` are stamped by the rank stage."""
+
+    time: int
+    time_source: TimeSource = "captured"
+    precision_ns: int = 0
+    phase: str = ""
+    iteration: int | None = None
+
+
+class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """One logical record of a log, multi-line ones merged with ``\\n``.
+
+    ``offset`` is the byte at which it begins in ``file``, ``line`` its first line, from 1.
+    ``signature`` and ``parameters`` are stamped by the rank stage.
+    """
+
+    stream: str
+    text: str
+    level: str = ""
+    file: str = ""
+    offset: int = 0
+    line: int = 0
+    signature: str = ""
+    parameters: list[str] = []
+
+
+class Frame(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+    """One stack frame; its identity is function and file, the line is for showing."""
+
+    function: str
+    file: str
+    line: int = 0
+
+
+class Stack(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """One thread's frames, outermost first; a failed sample has no frames and a ``failure``."""
+
+    process_type: str
+    pid: int
+    thread: str = ""
+    frames: list[Frame] = []
+    active: bool | None = None
+    failure: str = ""
+
+
+class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """One sample; a value that is not finite is null with its name in ``nonfinite``."""
+
+    name: str
+    value: float | None
+    nonfinite: Literal["", "nan", "inf", "-inf"] = ""
+    unit: str = ""
+    device: str | None = None
+    pid: int | None = None
+
+
+class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """One operation of a flight recorder, observed when the dump was captured (``time``).
+
+    ``created`` is when the rank enqueued it, by the rank's clock.
+    """
+
+    group: str
+    ranks: list[int] = []
+    sequence: int
+    operation: str
+    state: Literal["enqueued", "started", "completed"]
+    input_sizes: list[list[int]] = []
+    output_sizes: list[list[int]] = []
+    dtype: str = ""
+    created: int = 0
+    point_to_point: bool = False
+
+
+class Profile(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """One function's or operation's share of a profile; ``share`` of the critical path, 0 to 1."""
+
+    name: str
+    kind: Literal["python", "gpu", "collective", "os"]
+    share: float
+    mean: float
+    spread: float
+    count: int
+    unit: str = "s"
+
+
+class Alert(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """An alarm of the platform (Xid, switch, storage, scheduler)."""
+
+    name: str
+    text: str
+    severity: str = ""
+    device: str | None = None
+
+
+class Heartbeat(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """The producer of a node lives and sees these processes; it goes on after they end."""
+
+    pids: list[int] = []
+
+
+class Topology(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """A worker announces itself: the batch's identity holds under this process id."""
+
+    pid: int
+    process_type: str = "trainer"
+    world_size: int | None = None
+
+
+class Job(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """What is known of a job; secrets are removed before it is sent."""
+
+    framework: str = ""
+    versions: dict[str, str] = {}
+    model: str = ""
+    layout: dict[str, int] = {}
+    command: list[str] = []
+    environment: dict[str, str] = {}
+    hyperparameters: dict[str, str] = {}
+    world_size: int | None = None
+
+
+E = TypeVar("E", bound=Event)
+
+
+class Batch(msgspec.Struct, Generic[E], frozen=True, omit_defaults=True, kw_only=True):
+    """Events of one kind from one worker; ``(producer, boot, seq)`` names it for good."""
+
+    producer: str
+    boot: str
+    seq: int
+    identity: Identity
+    events: list[E]
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True):
+    """Time itself, appended about once a second to every partition of every raw topic."""
+
+    time: int

@@ -1,0 +1,59 @@
+"""Who an event belongs to, and the key under which it travels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+Coordinate = int | list[int]
+"""A parallel coordinate; a list where one rank holds several (interleaved pipeline stages)."""
+
+
+class Identity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The worker or node that events come from.
+
+    ``rank`` is the global rank; null with ``rank_reason`` where it is not known.
+    ``group`` is set where ranks restart per worker group (RL).
+    """
+
+    job: str
+    attempt: str = "0"
+    cluster: str = ""
+    node: str = ""
+    rank: int | None = None
+    rank_reason: str = ""
+    local_rank: int | None = None
+    process_type: str = "trainer"
+    role: str = ""
+    group: str = ""
+    coordinates: dict[str, Coordinate] = {}
+    device: str | None = None
+
+    @property
+    def worker(self) -> str:
+        """``5``, ``actor/5`` or ``node:node02``; the part of the key behind the job."""
+        if self.rank is None:
+            return f"node:{self.node}"
+        return f"{self.group}/{self.rank}" if self.group else str(self.rank)
+
+    @property
+    def key(self) -> str:
+        """The Kafka key, ``job|worker``."""
+        return f"{self.job}|{self.worker}"
+
+
+def is_node(worker: str) -> bool:
+    """Whether a worker key stands for a node; node keys are never counted as ranks."""
+    return worker.startswith("node:")
+
+
+def rank_ranges(ranks: Iterable[int]) -> str:
+    """Ranks as people write them: ``0-4,6-7``; empty for none."""
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,352 @@
+"""What the two stages say: windows, progress, late, templates, anomalies, notices, incidents."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from schemas.events import Frame
+from schemas.identity import Identity
+
+Symptom = Literal["hang", "crash", "slowdown", "numerics", "memory"]
+Area = Literal[
+    "compute", "data", "checkpoint", "network", "hardware", "memory", "code", "configuration", "workload", "unknown"
+]
+Verdict = Literal["supported", "ambiguous", "unavailable"]
+Severity = Literal["critical", "warning", "info"]
+Layer = Literal["stack", "log", "metric", "collective", "profile", "hardware", "platform"]
+Axis = Literal["space", "time", "cross-job"]
+Activity = Literal["communication", "engine", "data", "checkpoint", "idle", "own", "unobserved"]
+CausalRole = Literal["candidate", "cascade", "confirmation", "advice"]
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Base of all derived records."""
+
+
+class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """How often one worker printed lines of one shape in a window; ``example`` is the first of them."""
+
+    signature: str
+    masked: str
+    count: int
+    first: int
+    last: int
+    example: str = ""
+
+
+class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A metric by iteration, columns of equal length; null values stand in ``nonfinite``."""
+
+    name: str
+    iterations: list[int]
+    times: list[int]
+    values: list[float | None]
+    unit: str = ""
+    nonfinite: list[tuple[int, str]] = []
+
+
+class Gauge(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A sampled metric over a window."""
+
+    name: str
+    count: int
+    mean: float
+    minimum: float
+    maximum: float
+    first: float
+    last: float
+    unit: str = ""
+    device: str | None = None
+
+
+class StackSpan(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Consecutive samples of one thread at the same place, ``first`` to ``last``.
+
+    ``identity`` hashes functions and files, ``position`` the lines too: equal positions are no progress.
+    """
+
+    process_type: str
+    pid: int
+    thread: str
+    activity: Activity
+    identity: str
+    position: str
+    frames: list[Frame]
+    first: int
+    last: int
+    samples: int
+    failure: str = ""
+
+
+class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere."""
+
+    time: int
+    rule: str
+    role: CausalRole
+    symptom: Symptom
+    area: Area
+    text: str
+    precision_ns: int = 0
+    exception: str = ""
+    signature: str = ""
+
+
+class Exit(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A worker's end as a launcher reports it; ``requested`` if the launcher itself had sent the signal."""
+
+    time: int
+    pid: int
+    rank: int | None = None
+    local_rank: int | None = None
+    code: int | None = None
+    signal: str = ""
+    requested: bool = False
+
+
+class Drift(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A verified shift of a worker's own series: medians before and after ``iteration``."""
+
+    metric: str
+    iteration: int
+    time: int
+    before: float
+    after: float
+    steps: int
+
+
+class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """How far one rank has come in one process group, seen when its dump was captured.
+
+    Sequences count collectives only; ``operation`` and ``enqueued_at`` are of the last enqueued one. ``outstanding``
+    also counts a send or receive that waits for its peer.
+    """
+
+    group: str
+    captured: int
+    ranks: list[int]
+    last_enqueued: int
+    last_completed: int
+    operation: str
+    enqueued_at: int
+    outstanding: bool = False
+
+
+class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """What the rank stage says of one worker in one window ``[start, end)``."""
+
+    id: str
+    identity: Identity
+    start: int
+    end: int
+    phase: str = ""
+    iteration: int | None = None
+    iteration_time: int | None = None
+    total_iterations: int | None = None
+    log_records: int = 0
+    last_log: int | None = None
+    pids: list[int] = []
+    heartbeats: int = 0
+    world_size: int | None = None
+    layout: dict[str, int] = {}
+    announced: list[tuple[int, str]] = []
+    signatures: list[SignatureCount] = []
+    series: list[Series] = []
+    gauges: list[Gauge] = []
+    stacks: list[StackSpan] = []
+    fatals: list[Fatal] = []
+    exits: list[Exit] = []
+    stopped: int | None = None
+    finished: int | None = None
+    drifts: list[Drift] = []
+    collectives: list[CollectiveState] = []
+    dropped: dict[str, int] = {}
+
+
+class Progress(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Partition number ``partition`` of the raw topics is through all windows that end at or before ``end``.
+
+    ``skipped`` is the recorded decision to go on without it: its ranks are unavailable, never missing.
+    """
+
+    partition: int
+    end: int
+    skipped: bool = False
+
+
+class Late(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Events that stood behind the tick that closed their window; counted and kept by reference."""
+
+    id: str
+    topic: str
+    partition: int
+    producer: str
+    boot: str
+    seq: int
+    identity: Identity
+    window_end: int
+    events: int
+
+
+class Template(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A log template of a job. ``aliases`` are the ids it had before it generalised."""
+
+    id: str
+    job: str
+    text: str
+    signatures: list[str]
+    first_seen: int
+    aliases: list[str] = []
+
+
+class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A worker that stands apart; never a root cause. ``score`` is between 0 and 1."""
+
+    rank: int | None
+    node: str
+    score: float
+    why: str
+    role: str = ""
+    coordinates: dict[str, int | list[int]] = {}
+    device: str | None = None
+
+
+class Evidence(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """What one detector saw in one window, and what the peers showed."""
+
+    layer: Layer
+    detector: str
+    start: int
+    end: int
+    text: str
+    peers: str = ""
+
+
+class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """One detector's finding in one closed window of one job.
+
+    ``suspects`` are the ranks it singles out, ``victims`` those it shows waiting or failing with others,
+    ``onset`` the earliest time that the evidence supports. ``grounds`` is the detector's reason, a stable word.
+    """
+
+    id: str
+    detector: str
+    version: int
+    config: str
+    job: str
+    attempt: str
+    start: int
+    end: int
+    onset: int
+    axis: Axis
+    layer: Layer
+    symptom: Symptom
+    area: Area
+    grounds: str
+    text: str
+    severity: Severity
+    peers: str = ""
+    iteration: int | None = None
+    phase: str = ""
+    suspects: list[Suspect] = []
+    victims: list[int] = []
+    unobserved: list[int] = []
+    templates: list[str] = []
+
+
+class Notice(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """An early word on a fatal line, sent on arrival: it names nobody, attribution is pending."""
+
+    id: str
+    notification_key: str
+    job: str
+    attempt: str
+    time: int
+    rule: str
+    text: str
+
+
+class Ranks(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Ranks as ranges, ``0-4,6-7``."""
+
+    ranks: str = ""
+
+
+class Scope(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """The smallest place that covers the evidence."""
+
+    kind: Literal["rank", "node", "device", "nic", "group", "stage", "switch", "job", "fleet"]
+    name: str
+    ranks: str = ""
+    nodes: list[str] = []
+    devices: list[str] = []
+    groups: list[str] = []
+
+
+class SuspiciousTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A template that stands out, a result of its own even when nobody is named."""
+
+    id: str
+    text: str
+    first_seen: int
+    ranks: str
+    axis: Axis
+
+
+class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """One fault of one attempt, as of ``published`` (the time of the window that closed).
+
+    ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did.
+    """
+
+    id: str
+    revision: int
+    published: int
+    job: str
+    attempt: str
+    symptom: Symptom
+    area: Area
+    severity: Severity
+    verdict: Verdict
+    reason: str
+    status: Literal["open", "resolved"]
+    onset: int
+    summary: str
+    next_step: str
+    scope: Scope
+    iteration: int | None = None
+    phase: str = ""
+    suspects: list[Suspect] = []
+    victims: Ranks = Ranks()
+    missing: Ranks = Ranks()
+    unobserved: Ranks = Ranks()
+    templates: list[SuspiciousTemplate] = []
+    evidence: list[Evidence] = []
+    notification_key: str = ""
+    merged_into: str = ""
+    resolution: str = ""
+
+
+class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A record that could not be read: its bytes unchanged, where it stood, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    reason: str
+    key: bytes
+    value: bytes
+    headers: dict[str, str] = {}
+
+
+class Snapshot(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A stage's state at a window boundary, with the offsets from which to read on."""
+
+    stage: str
+    partition: int
+    end: int
+    offsets: dict[str, int]
+    state: msgspec.Raw

@@ -1,0 +1,88 @@
+"""The topics: who writes, who reads, how they are keyed and kept."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Topic(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic. ``raw`` topics carry ticks, have equal partition counts and are what a replay reads."""
+
+    name: str
+    kinds: tuple[str, ...]
+    key: str
+    writer: str
+    readers: tuple[str, ...]
+    raw: bool = False
+    cleanup: Literal["delete", "compact"] = "delete"
+
+
+def _raw(name: str, kind: str) -> Topic:
+    return Topic(
+        name=name, kinds=(kind, "tick"), key="job|worker", writer="producers", readers=("rank stage",), raw=True
+    )
+
+
+def _stamped(name: str, kind: str) -> Topic:
+    return Topic(name=f"stamped.{name}", kinds=(kind,), key="job|worker", writer="rank stage", readers=("sink",))
+
+
+RAW_KINDS: dict[str, str] = {
+    "logs": "log",
+    "stacks": "stack",
+    "metrics": "metric",
+    "collectives": "collective",
+    "profiles": "profile",
+    "alerts": "alert",
+    "heartbeats": "heartbeat",
+    "topology": "topology",
+    "jobs": "job",
+}
+"""Raw topic to the kind it carries."""
+
+STAMPED: dict[str, str] = {
+    kind: f"stamped.{name}" for name, kind in RAW_KINDS.items() if kind not in ("heartbeat", "topology", "job")
+}
+"""Kind to the topic on which the rank stage sends it on, stamped with phase and iteration."""
+
+TOPICS: dict[str, Topic] = {
+    topic.name: topic
+    for topic in (
+        *(_raw(name, kind) for name, kind in RAW_KINDS.items()),
+        *(_stamped(name, kind) for name, kind in RAW_KINDS.items() if kind in STAMPED),
+        Topic(
+            name="windows",
+            kinds=("window", "progress"),
+            key="job",
+            writer="rank stage",
+            readers=("job stage", "sink"),
+        ),
+        Topic(name="late", kinds=("late",), key="job|worker", writer="rank stage", readers=("sink",)),
+        Topic(name="notices", kinds=("notice",), key="job", writer="rank stage", readers=("feed",)),
+        Topic(
+            name="templates",
+            kinds=("template",),
+            key="job|template",
+            writer="job stage",
+            readers=("sink",),
+            cleanup="compact",
+        ),
+        Topic(name="anomalies", kinds=("anomaly",), key="job", writer="job stage", readers=("sink",)),
+        Topic(name="incidents", kinds=("incident",), key="job", writer="job stage", readers=("sink", "feed")),
+        Topic(
+            name="snapshots",
+            kinds=("snapshot",),
+            key="stage|partition",
+            writer="both stages",
+            readers=("both stages",),
+            cleanup="compact",
+        ),
+        Topic(name="dead-letters", kinds=("dead_letter",), key="origin", writer="all", readers=("sink",)),
+    )
+}
+"""All topics by name."""
+
+RAW_TOPICS: tuple[str, ...] = tuple(RAW_KINDS)
+"""Raw topics in canonical order."""
