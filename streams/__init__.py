@@ -1,0 +1,1 @@
+"""The log, ticks, windows, the two stages, detectors, incidents, replay."""

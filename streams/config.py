@@ -1,0 +1,60 @@
+"""Settings of the two stages: frozen, validated once, units in the names."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.ids import stable_id
+
+SECOND = 1_000_000_000
+
+
+class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """How time is cut and what is kept.
+
+    ``lateness_s``: how long after a window's end its events may still stand in their partition.
+    ``skew_s``: how far an event may lie ahead of its partition's ticks before it is re-timed.
+    ``remembered_windows``: for how many closed windows batches are known again when sent twice.
+    ``idle_windows``: after how many windows without a sign of life an attempt is forgotten.
+    """
+
+    window_s: float = 10.0
+    lateness_s: float = 2.0
+    skew_s: float = 60.0
+    remembered_windows: int = 30
+    idle_windows: int = 30
+    signatures_per_window: int = 2000
+    templates_per_job: int = 1000
+    detectors: dict[str, dict[str, float | int | str | bool]] = {}
+
+    def __post_init__(self) -> None:
+        for name in ("window_s", "skew_s", "remembered_windows", "idle_windows"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        if self.lateness_s < 0:
+            raise ValueError(f"lateness_s must not be below 0, not {self.lateness_s}")
+
+    @property
+    def window_ns(self) -> int:
+        """Length of a window in nanoseconds."""
+        return int(self.window_s * SECOND)
+
+    @property
+    def lateness_ns(self) -> int:
+        """Allowed lateness in nanoseconds."""
+        return int(self.lateness_s * SECOND)
+
+    @property
+    def skew_ns(self) -> int:
+        """Skew bound in nanoseconds."""
+        return int(self.skew_s * SECOND)
+
+    @property
+    def closing_ns(self) -> int:
+        """How far ticks must go past the last event to close its window."""
+        return self.window_ns + self.lateness_ns
+
+    @property
+    def hash(self) -> str:
+        """Names this configuration in the ids of results."""
+        return stable_id(msgspec.json.encode(self, order="deterministic").decode())

@@ -1,0 +1,113 @@
+"""Known-fatal lines and tracebacks (crash, memory): whose error is its own, and whose only passes one on.
+
+Everybody prints errors once one rank is gone; a cascade ("connection closed by peer", a collective's timeout) makes a
+victim, whatever its level and however early it was printed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.identity import rank_ranges
+from schemas.results import Anomaly, Fatal, Suspect
+from streams.detectors.registry import JobDetector, register
+from streams.view import AttemptView, AttemptWindow
+
+
+class FatalLinesConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``stop_slack_s``: what is printed this long before the owner's stop still belongs to it."""
+
+    stop_slack_s: float = 5.0
+
+
+class FatalLinesState(msgspec.Struct, kw_only=True):
+    """No state: incidents remember."""
+
+
+@register
+class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
+    """Reports candidates one by one and cascades together."""
+
+    name = "fatal_lines"
+    config_type = FatalLinesConfig
+    state_type = FatalLinesState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """A finding for each candidate's signature, and one for all cascades of the window."""
+        found = [
+            (summary.identity.rank, fatal)
+            for summary in window.summaries
+            for fatal in summary.fatals
+            if summary.identity.rank is not None and not self._after_stop(view, fatal)
+        ]
+        by_signature: dict[str, list[tuple[int, Fatal]]] = {}
+        for rank, fatal in found:
+            if fatal.role == "candidate":
+                by_signature.setdefault(fatal.signature, []).append((rank, fatal))
+        cascades = [(rank, fatal) for rank, fatal in found if fatal.role == "cascade"]
+        anomalies = [self._candidate(view, window, group) for _, group in sorted(by_signature.items())]
+        return [*anomalies, self._cascade(view, window, cascades)] if cascades else anomalies
+
+    def _after_stop(self, view: AttemptView, fatal: Fatal) -> bool:
+        return view.stopped is not None and fatal.time >= view.stopped - int(self.config.stop_slack_s * 1e9)
+
+    def _candidate(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:
+        first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
+        ranks = sorted({rank for rank, _ in group})
+        return self.anomaly(
+            window,
+            first.signature,
+            onset=first.time,
+            axis="space",
+            layer="hardware" if first.area == "hardware" else "log",
+            symptom=first.symptom,
+            area=first.area,
+            grounds="own_error",
+            severity="critical",
+            text=f"rank(s) {rank_ranges(ranks)}: {first.text}",
+            peers=f"{len(view.members) - len(ranks)} other ranks did not print it",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            suspects=[self._suspect(view, rank, fatal) for rank, fatal in _first_by_rank(group)],
+            templates=[first.signature],
+        )
+
+    def _suspect(self, view: AttemptView, rank: int, fatal: Fatal) -> Suspect:
+        identity = view.members[rank].identity
+        return Suspect(
+            rank=rank,
+            node=identity.node,
+            role=identity.role,
+            coordinates=view.coordinates(rank),
+            score=0.9,
+            why=f"its own error, none that a lost peer causes: {fatal.text[:200]}",
+        )
+
+    def _cascade(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:
+        first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
+        ranks = sorted({rank for rank, _ in group})
+        symptom = "hang" if all(fatal.symptom == "hang" for _, fatal in group) else "crash"
+        return self.anomaly(
+            window,
+            "cascade",
+            onset=first.time,
+            axis="space",
+            layer="log",
+            symptom=symptom,
+            area=first.area,
+            grounds="cascade",
+            severity="critical",
+            text=f"ranks {rank_ranges(ranks)} lost their peers or waited in vain: {first.text[:200]}",
+            peers=f"{len(view.members) - len(ranks)} rank(s) printed nothing of the kind",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            victims=ranks,
+        )
+
+
+def _first_by_rank(group: list[tuple[int, Fatal]]) -> list[tuple[int, Fatal]]:
+    first: dict[int, Fatal] = {}
+    for rank, fatal in group:
+        if rank not in first or fatal.time < first[rank].time:
+            first[rank] = fatal
+    return sorted(first.items())

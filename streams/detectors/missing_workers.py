@@ -1,0 +1,88 @@
+"""Missing workers: a rank that shows no life any more while its peers do, or that never came.
+
+Missing is evidence, and a missing rank is not a healthy one; but where the node's own producer is silent the rank is
+unobserved, not missing, and where the window was closed without a partition nothing is said.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.identity import rank_ranges
+from schemas.results import Anomaly, Suspect
+from streams.detectors.registry import JobDetector, register
+from streams.stall import over
+from streams.view import AttemptView, AttemptWindow
+
+
+class MissingWorkersConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank is missing after ``windows`` windows without life; one that never came after ``arrival_windows``."""
+
+    windows: int = 2
+    arrival_windows: int = 30
+    peers: float = 0.5
+
+
+class MissingWorkersState(msgspec.Struct, kw_only=True):
+    """Ranks reported so far; each is reported once."""
+
+    reported: list[int] = []
+
+
+@register
+class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
+    """Contrasts each rank's last sign of life with its peers'."""
+
+    name = "missing_workers"
+    config_type = MissingWorkersConfig
+    state_type = MissingWorkersState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """One finding for the ranks that became missing in this window."""
+        if window.unavailable or over(view) or not view.members:
+            return []
+        length = window.end - window.start
+        limit = window.end - self.config.windows * length
+        living = [rank for rank, member in view.members.items() if member.last_life > limit]
+        if len(living) < self.config.peers * len(view.members):
+            return []
+        gone = [rank for rank in sorted(view.members) if view.members[rank].last_life <= limit]
+        never = sorted(view.expected - set(view.members)) if self._all_should_be_there(view, window) else []
+        fresh = [rank for rank in [*gone, *never] if rank not in self.state.reported]
+        self.state.reported = sorted({*self.state.reported, *fresh})
+        watched = [rank for rank in fresh if rank in view.members and self._watched(view, rank, limit)]
+        return [self._finding(view, window, fresh, watched, living)] if fresh else []
+
+    def _all_should_be_there(self, view: AttemptView, window: AttemptWindow) -> bool:
+        return window.end - view.first > self.config.arrival_windows * (window.end - window.start)
+
+    def _watched(self, view: AttemptView, rank: int, limit: int) -> bool:
+        """Whether the rank's node still reports, so that its silence is the rank's and not the producer's."""
+        return view.node_life.get(view.node_of(rank), 0) > limit
+
+    def _finding(
+        self, view: AttemptView, window: AttemptWindow, fresh: list[int], watched: list[int], living: list[int]
+    ) -> Anomaly:
+        text = f"ranks {rank_ranges(fresh)} show no life while {len(living)} of {len(view.members)} peers do"
+        last = [view.members[rank].last_life for rank in fresh if rank in view.members]
+        suspects = [
+            Suspect(rank=rank, node=view.node_of(rank), score=0.7, why="its process is gone, its node still reports")
+            for rank in watched
+        ]
+        return self.anomaly(
+            window,
+            "missing",
+            onset=min(last, default=window.start),
+            axis="space",
+            layer="platform",
+            symptom="crash",
+            area="unknown",
+            grounds="vanished" if watched else "unobserved",
+            severity="critical" if watched else "info",
+            text=text,
+            peers=f"ranks {rank_ranges(living)} live",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            suspects=suspects,
+            unobserved=[rank for rank in fresh if rank not in watched],
+        )

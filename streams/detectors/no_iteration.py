@@ -1,0 +1,48 @@
+"""Iterations have stopped (hang): the job's own clock stands still while its processes live."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.results import Anomaly
+from streams.detectors.registry import JobDetector, register
+from streams.stall import StallRule, stall_of
+from streams.view import AttemptView, AttemptWindow
+
+
+class Nothing(msgspec.Struct, kw_only=True):
+    """No state."""
+
+
+@register
+class NoIteration(JobDetector[StallRule, Nothing]):
+    """Says that the attempt stands still, since when, and by how much; names nobody."""
+
+    name = "no_iteration"
+    config_type = StallRule
+    state_type = Nothing
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """One finding a window while the stall lasts."""
+        stall = stall_of(view, window, self.config)
+        if stall is None:
+            return []
+        silence, step = stall.silence / 1e9, stall.step / 1e9
+        said = f"no iteration for {silence:.0f} s after iteration {stall.iteration}, {silence / step:.0f} steps long"
+        return [
+            self.anomaly(
+                window,
+                "job",
+                onset=stall.since,
+                axis="time",
+                layer="log",
+                symptom="hang",
+                area="unknown",
+                grounds="no_iteration",
+                severity="critical",
+                text=said,
+                peers=f"median step {step:.3g} s before",
+                iteration=stall.iteration,
+                phase=stall.phase,
+            )
+        ]

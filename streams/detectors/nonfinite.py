@@ -1,0 +1,89 @@
+"""Numerics: a loss or gradient norm that is no number any more, and at which iteration that began.
+
+After a reduction every rank shows the same NaN, so a rank is named only where several ranks report a series of their
+own and exactly one of them shows it first.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from schemas.results import Anomaly, Suspect
+from streams.detectors.registry import JobDetector, register
+from streams.view import AttemptView, AttemptWindow
+
+_WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
+
+
+class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``reporters``: how many ranks must report a series before one of them can be told apart."""
+
+    reporters: int = 3
+
+
+class NonfiniteState(msgspec.Struct, kw_only=True):
+    """First iteration and time at which each rank showed it, by metric; who reports the metric at all."""
+
+    first: dict[str, dict[int, tuple[int, int]]] = {}
+    reporters: dict[str, list[int]] = {}
+
+
+@register
+class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
+    """Watches losses and gradient norms."""
+
+    name = "nonfinite"
+    config_type = NonfiniteConfig
+    state_type = NonfiniteState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """One finding in each window that shows values that are not finite."""
+        seen = False
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for series in summary.series:
+                if rank is None or not _WATCHED.search(series.name) or series.unit in ("ms", "s"):
+                    continue
+                reporters = self.state.reporters.setdefault(series.name, [])
+                if rank not in reporters:
+                    reporters.append(rank)
+                if series.nonfinite:
+                    seen = True
+                    iteration = series.nonfinite[0][0]
+                    time = series.times[series.iterations.index(iteration)]
+                    self.state.first.setdefault(series.name, {}).setdefault(rank, (iteration, time))
+        return [self._finding(view, window)] if seen else []
+
+    def _finding(self, view: AttemptView, window: AttemptWindow) -> Anomaly:
+        onset = {name: min(ranks.values()) for name, ranks in self.state.first.items()}
+        iteration, time = min(onset.values())
+        names = sorted(name for name, first in onset.items() if first[0] == iteration)
+        suspects = self._own(view, names, iteration)
+        return self.anomaly(
+            window,
+            "job",
+            onset=time,
+            axis="space" if suspects else "time",
+            layer="metric",
+            symptom="numerics",
+            area="unknown",
+            grounds="own_series" if suspects else "after_reduction",
+            severity="critical",
+            text=f"{', '.join(names)} not finite from iteration {iteration} on",
+            peers="finite before; the series was reported by "
+            + ", ".join(f"{len(self.state.reporters[name])} rank(s) ({name})" for name in names),
+            iteration=iteration,
+            phase=view.phase,
+            suspects=suspects,
+        )
+
+    def _own(self, view: AttemptView, names: list[str], iteration: int) -> list[Suspect]:
+        for name in names:
+            first = [rank for rank, found in self.state.first[name].items() if found[0] == iteration]
+            if len(first) == 1 and len(self.state.reporters[name]) >= self.config.reporters:
+                rank = first[0]
+                why = f"its own {name} was the first that is not finite, at iteration {iteration}"
+                return [Suspect(rank=rank, node=view.node_of(rank), score=0.9, why=why)]
+        return []

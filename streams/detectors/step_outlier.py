@@ -1,0 +1,266 @@
+"""Same-stage robust outlier (slowness): a rank whose own work takes longer than its peers', step after step.
+
+Per step and timer of own work: above ``ratio`` times the peers' median and, with enough peers, above median + k MAD
+(MAD floor 1 % of the median, detectors.md section 3.2). A verdict needs ``share`` of the last ``steps`` steps and an
+excess that matters to the step. Waiting is never compared: the culprit waits least.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from schemas.results import Anomaly, Area, Suspect
+from streams.detectors.registry import JobDetector, register
+from streams.stall import over
+from streams.timers import kind_of_timer, scale_ns
+from streams.view import AttemptView, AttemptWindow
+
+Array = npt.NDArray[np.float64]
+
+
+class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Ratios are shares; ``impact`` is the excess as a share of the whole step, ``critical`` where it pages."""
+
+    ratio: float = 1.1
+    mads: float = 5.0
+    floor: float = 0.01
+    peers_for_mad: int = 4
+    steps: int = 20
+    share: float = 0.5
+    impact: float = 0.1
+    critical: float = 0.2
+    warm_up_steps: int = 5
+    history_steps: int = 200
+    rotating: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.steps <= self.history_steps:
+            raise ValueError("step_outlier: 2 <= steps <= history_steps must hold")
+
+
+class Flag(msgspec.Struct, frozen=True, array_like=True):
+    """One step of one rank: how it stood against its peers."""
+
+    iteration: int
+    time: int
+    ratio: float
+    excess_ns: float
+    value: float
+    median: float
+    flagged: bool
+
+
+class StepOutlierState(msgspec.Struct, kw_only=True):
+    """Values by timer, iteration and rank that are not judged yet; judged steps by timer and rank; step times."""
+
+    pending: dict[str, dict[int, dict[int, tuple[float, int]]]] = {}
+    judged: dict[str, dict[int, list[Flag]]] = {}
+    judged_to: dict[str, int] = {}
+
+
+@register
+class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
+    """Contrasts own-work timers within peer groups, per step."""
+
+    name = "step_outlier"
+    config_type = StepOutlierConfig
+    state_type = StepOutlierState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """At most one finding a timer and window; the slow ranks of one timer stand in it together."""
+        self._collect(window)
+        found = []
+        for timer in sorted(self.state.pending):
+            self._judge(view, timer)
+        if over(view):
+            return []
+        for timer in sorted(self.state.judged):
+            slow = self._slow(view, timer)
+            if slow:
+                found.append(self._finding(view, window, timer, slow))
+        return found
+
+    def _collect(self, window: AttemptWindow) -> None:
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for series in summary.series:
+                if rank is None or kind_of_timer(series.name) != "own":
+                    continue
+                steps = self.state.pending.setdefault(series.name, {})
+                for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
+                    if value is not None and iteration > self.state.judged_to.get(series.name, -1):
+                        steps.setdefault(iteration, {})[rank] = (value, time)
+
+    def _judge(self, view: AttemptView, timer: str) -> None:
+        """Judge the steps that all reporting ranks have reported, as a [step, rank] matrix per peer group."""
+        pending = self.state.pending[timer]
+        newest: dict[int, int] = {}
+        for iteration, ranks in pending.items():
+            for rank in ranks:
+                newest[rank] = max(iteration, newest.get(rank, iteration))
+        low = sorted(newest.values())[len(newest) // 10] if newest else -1
+        first = min(self.state.judged_to.get(timer, min(pending, default=0)), min(pending, default=0))
+        ready = [iteration for iteration in sorted(pending) if iteration <= low]
+        counted = [iteration for iteration in ready if iteration >= first + self.config.warm_up_steps or first > 10]
+        judged = self.state.judged.setdefault(timer, {})
+        for group in view.peer_groups():
+            self._judge_group(group, counted, pending, judged)
+        for iteration in ready:
+            del pending[iteration]
+        if ready:
+            self.state.judged_to[timer] = ready[-1]
+
+    def _judge_group(
+        self,
+        group: list[int],
+        iterations: list[int],
+        pending: dict[int, dict[int, tuple[float, int]]],
+        judged: dict[int, list[Flag]],
+    ) -> None:
+        ranks = [rank for rank in group if any(rank in pending[iteration] for iteration in iterations)]
+        if len(ranks) < 2 or not iterations:
+            return
+        values = np.array([[pending[step].get(rank, (np.nan, 0))[0] for rank in ranks] for step in iterations])
+        flags, ratio, center = contrast(values, self.config)
+        for column, rank in enumerate(ranks):
+            history = judged.setdefault(rank, [])
+            for row, iteration in enumerate(iterations):
+                if rank in pending[iteration]:
+                    value, time = pending[iteration][rank]
+                    excess = value - float(center[row, column])
+                    history.append(
+                        Flag(
+                            iteration,
+                            time,
+                            float(ratio[row, column]),
+                            excess,
+                            value,
+                            float(center[row, column]),
+                            bool(flags[row, column]),
+                        )
+                    )
+            del history[: -self.config.history_steps]
+
+    def _slow(self, view: AttemptView, timer: str) -> dict[int, list[Flag]]:
+        """Ranks that stand out in enough of their last steps and by enough of the step."""
+        step = view.clock.step_ns
+        slow = {}
+        for rank, history in sorted(self.state.judged[timer].items()):
+            last = history[-self.config.steps :]
+            flagged = [flag for flag in last if flag.flagged]
+            if step is None or len(last) < self.config.steps or len(flagged) < self.config.share * len(last):
+                continue
+            if self._impact(timer, flagged, step) >= self.config.impact:
+                slow[rank] = history
+        return slow
+
+    def _impact(self, timer: str, flagged: list[Flag], step: int) -> float:
+        return float(np.median([flag.excess_ns for flag in flagged])) * scale_ns(timer) / step
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, timer: str, slow: dict[int, list[Flag]]) -> Anomaly:
+        onset = min((self._onset(history) for history in slow.values()), key=lambda flag: flag.time)
+        judged = len(self.state.judged[timer])
+        rotating = len(slow) > max(1, self.config.rotating * judged)
+        suspects = [] if rotating else [self._suspect(view, timer, rank, slow[rank]) for rank in slow]
+        step = view.clock.step_ns or 1
+        flags = {
+            rank: [flag for flag in history[-self.config.steps :] if flag.flagged] for rank, history in slow.items()
+        }
+        impact = max(self._impact(timer, found, step) for found in flags.values())
+        changed = all(self._changed(history) for history in slow.values())
+        worst = max(slow, key=lambda rank: (slow[rank][-1].ratio, -rank))
+        return self.anomaly(
+            window,
+            timer,
+            onset=onset.time,
+            axis="space",
+            layer="metric",
+            symptom="slowdown",
+            area="workload" if rotating else _area(timer),
+            grounds="many_slow" if rotating else "slow_and_changed" if changed else "slow_against_peers",
+            severity="critical" if impact >= self.config.critical else "warning",
+            text=f"{timer} of rank {worst} {_middle(flags[worst], 'value'):.1f}, "
+            f"{_middle(flags[worst], 'ratio'):.2f} times its peers' median "
+            f"in {len(flags[worst])} of the last {self.config.steps} steps",
+            peers=f"peers' median {_middle(flags[worst], 'median'):.1f}; {impact:.0%} of a step",
+            iteration=onset.iteration,
+            phase=view.phase,
+            suspects=suspects,
+            victims=sorted(set(view.members) - set(slow)),
+        )
+
+    def _flagged(self, history: list[Flag]) -> list[Flag]:
+        return [flag for flag in history[-self.config.steps :] if flag.flagged]
+
+    def _suspect(self, view: AttemptView, timer: str, rank: int, history: list[Flag]) -> Suspect:
+        flagged = self._flagged(history)
+        identity = view.members[rank].identity
+        return Suspect(
+            rank=rank,
+            node=identity.node,
+            role=identity.role,
+            coordinates=view.coordinates(rank),
+            score=round(min(0.99, 0.5 + len(flagged) / (2 * self.config.steps)), 2),
+            why=f"own work {timer} {_middle(flagged, 'ratio'):.2f} times its peers' median, {len(flagged)} of "
+            f"{min(len(history), self.config.steps)} steps",
+        )
+
+    def _onset(self, history: list[Flag]) -> Flag:
+        """The step from which the rank keeps standing out: going back while it does in most of ten steps."""
+        above = [flag.ratio > 1 + (self.config.ratio - 1) / 2 for flag in history]
+        at = len(history)
+        while at > 0 and sum(above[max(0, at - 10) : at]) >= min(10, at) * 0.6:
+            at -= 1
+        for start in range(max(0, at - 10), len(history)):
+            run = above[start : start + 5]
+            if above[start] and sum(run) >= 0.6 * len(run):
+                return history[start]
+        return history[-1]
+
+    def _changed(self, history: list[Flag]) -> bool:
+        """Whether the rank had kept up with its peers before: ten steps or more, and none of them standing out."""
+        onset = self._onset(history).iteration
+        before = [flag for flag in history if flag.iteration < onset]
+        return len(before) >= 10 and sum(flag.flagged for flag in before[-10:]) <= 2
+
+
+def contrast(values: Array, config: StepOutlierConfig) -> tuple[npt.NDArray[np.bool_], Array, Array]:
+    """Flags, ratios and peers' medians of a [step, rank] matrix; missing values are NaN and never flagged.
+
+    In small groups each rank is held against the median of the *others*, so that in a pair neither hides behind itself;
+    from ``2 * peers_for_mad`` ranks on its own share in the median does not matter.
+    """
+    ranks = values.shape[1]
+    if ranks >= 2 * config.peers_for_mad:
+        center, spread = _median_and_mad(values)
+        center, spread = np.broadcast_to(center, values.shape), np.broadcast_to(spread, values.shape)
+    else:
+        apart = [_median_and_mad(np.delete(values, column, axis=1)) for column in range(ranks)]
+        center = np.concatenate([middle for middle, _ in apart], axis=1)
+        spread = np.concatenate([deviation for _, deviation in apart], axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(center > 0, values / center, np.nan)
+        flags = ratio > config.ratio
+        if ranks >= config.peers_for_mad:
+            flags &= values > center + config.mads * np.maximum(spread, config.floor * center)
+    return flags & np.isfinite(values), np.nan_to_num(ratio, nan=1.0), np.nan_to_num(center, nan=0.0)
+
+
+def _median_and_mad(values: Array) -> tuple[Array, Array]:
+    """Median and median absolute deviation of each row, as columns; NaN where a row has no value."""
+    middle = np.full((values.shape[0], 1), np.nan)
+    deviation = np.full((values.shape[0], 1), np.nan)
+    known = np.isfinite(values).any(axis=1)
+    middle[known, 0] = np.nanmedian(values[known], axis=1)
+    deviation[known, 0] = np.nanmedian(np.abs(values[known] - middle[known]), axis=1)
+    return middle, deviation
+
+
+def _middle(flags: list[Flag], field: str) -> float:
+    return float(np.median([getattr(flag, field) for flag in flags]))
+
+
+def _area(timer: str) -> Area:
+    return "data" if any(word in timer for word in ("data", "load", "fetch", "token", "collate")) else "compute"

@@ -1,0 +1,81 @@
+"""A rank's verified drift (timer_drift in the rank stage) as a finding of the job: one rank's, or everybody's.
+
+Space decides who, time decides whether and when: a shift that few peers share points at those few and supports a
+spatial finding; a shift that most share is the job's and names nobody.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.identity import rank_ranges
+from schemas.results import Anomaly, Drift, Suspect
+from streams.detectors.registry import JobDetector, register
+from streams.stall import over
+from streams.timers import kind_of_timer
+from streams.view import AttemptView, AttemptWindow
+
+
+class TimerShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``few``: up to which share of the ranks a shift is theirs and not the job's."""
+
+    few: float = 0.25
+
+
+class TimerShiftState(msgspec.Struct, kw_only=True):
+    """Drifts so far, by timer and rank."""
+
+    drifts: dict[str, dict[int, Drift]] = {}
+
+
+@register
+class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
+    """Holds each own-work drift against what the peers' timers did."""
+
+    name = "timer_shift"
+    config_type = TimerShiftConfig
+    state_type = TimerShiftState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """One finding for each timer that shifted in this window; information, it never pages by itself."""
+        fresh: dict[str, list[int]] = {}
+        for summary in window.summaries:
+            for drift in summary.drifts:
+                if summary.identity.rank is not None and kind_of_timer(drift.metric) == "own":
+                    self.state.drifts.setdefault(drift.metric, {})[summary.identity.rank] = drift
+                    fresh.setdefault(drift.metric, []).append(summary.identity.rank)
+        if over(view):
+            return []
+        return [self._finding(view, window, timer, ranks) for timer, ranks in sorted(fresh.items())]
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, timer: str, ranks: list[int]) -> Anomaly:
+        drifts = self.state.drifts[timer]
+        own = len(drifts) <= max(1, self.config.few * len(view.members))
+        first = min((drifts[rank] for rank in ranks), key=lambda drift: drift.time)
+        suspects = [self._suspect(view, rank, drifts[rank]) for rank in sorted(ranks)] if own else []
+        return self.anomaly(
+            window,
+            timer,
+            onset=first.time,
+            axis="time",
+            layer="metric",
+            symptom="slowdown",
+            area="compute" if own else "workload",
+            grounds="own_shift" if own else "shared_shift",
+            severity="info",
+            text=f"{timer} of rank(s) {rank_ranges(ranks)} shifted from {first.before:.1f} to {first.after:.1f} "
+            f"over {first.steps} steps",
+            peers=f"{len(drifts)} of {len(view.members)} ranks shifted so far",
+            iteration=first.iteration,
+            phase=view.phase,
+            suspects=suspects,
+        )
+
+    def _suspect(self, view: AttemptView, rank: int, drift: Drift) -> Suspect:
+        return Suspect(
+            rank=rank,
+            node=view.node_of(rank),
+            coordinates=view.coordinates(rank),
+            score=0.6,
+            why=f"{drift.metric} {drift.after / drift.before:.2f} times its own past since iteration {drift.iteration}",
+        )

@@ -1,0 +1,114 @@
+"""Workers' ends as launchers report them (crash): who was killed, who was only told to go.
+
+A launcher names the first failure *it* saw, on its node; over all nodes only the kind of an end tells: a death by a
+signal that nobody here had sent is a rank's own, SIGTERM after another's failure is not. Ends with an exit code are
+judged by what the rank printed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.identity import rank_ranges
+from schemas.results import Anomaly, Exit, Suspect
+from streams.detectors.registry import JobDetector, register
+from streams.view import AttemptView, AttemptWindow
+
+_OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})
+
+
+class WorkerExitConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``stop_slack_s``: ends this long before the owner's stop still belong to it."""
+
+    stop_slack_s: float = 5.0
+
+
+class WorkerExitState(msgspec.Struct, kw_only=True):
+    """Ranks whose end has been reported, and ranks that printed any fatal line."""
+
+    reported: list[int] = []
+    printed: list[int] = []
+
+
+@register
+class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
+    """Reports deaths by a signal, and ends that nothing in the rank's own logs explains."""
+
+    name = "worker_exit"
+    config_type = WorkerExitConfig
+    state_type = WorkerExitState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """One finding for the window's own deaths, one for the requested ends."""
+        for summary in window.summaries:
+            if summary.fatals and summary.identity.rank is not None:
+                self.state.printed = sorted({*self.state.printed, summary.identity.rank})
+        ended = {
+            rank: member.exit
+            for rank, member in sorted(view.members.items())
+            if member.exit is not None and member.exit.code != 0 and rank not in self.state.reported
+        }
+        self.state.reported = sorted({*self.state.reported, *ended})
+        if view.stopped is not None:
+            slack = int(self.config.stop_slack_s * 1e9)
+            ended = {rank: one for rank, one in ended.items() if one.time < view.stopped - slack}
+        killed = {rank: one for rank, one in ended.items() if self._own(view, rank, one)}
+        told = sorted(rank for rank, one in ended.items() if one.signal == "SIGTERM")
+        found = [self._killed(view, window, killed)] if killed else []
+        return [*found, self._told(view, window, told, ended)] if told else found
+
+    def _own(self, view: AttemptView, rank: int, end: Exit) -> bool:
+        requested = view.members[rank].requested
+        if requested is not None and requested <= end.time + 1_000_000_000 and end.signal in ("SIGTERM", "SIGKILL"):
+            return False
+        if end.signal:
+            return end.signal in _OWN_SIGNALS and rank not in self.state.printed
+        return False
+
+    def _killed(self, view: AttemptView, window: AttemptWindow, killed: dict[int, Exit]) -> Anomaly:
+        first = min(killed.values(), key=lambda one: one.time)
+        said = ", ".join(f"rank {rank} ended by {one.signal}" for rank, one in killed.items())
+        suspects = [
+            Suspect(
+                rank=rank,
+                node=view.node_of(rank),
+                role=view.members[rank].identity.role,
+                coordinates=view.coordinates(rank),
+                score=0.9,
+                why=f"ended by {one.signal}, which no launcher had sent, without a word in its own log",
+            )
+            for rank, one in killed.items()
+        ]
+        return self.anomaly(
+            window,
+            "killed",
+            onset=first.time,
+            axis="space",
+            layer="platform",
+            symptom="crash",
+            area="unknown",
+            grounds="own_death",
+            severity="critical",
+            text=said,
+            peers=f"{len(view.members) - len(killed)} other ranks did not end so",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            suspects=suspects,
+        )
+
+    def _told(self, view: AttemptView, window: AttemptWindow, told: list[int], ended: dict[int, Exit]) -> Anomaly:
+        return self.anomaly(
+            window,
+            "told",
+            onset=min(ended[rank].time for rank in told),
+            axis="space",
+            layer="platform",
+            symptom="crash",
+            area="unknown",
+            grounds="told_to_end",
+            severity="info",
+            text=f"rank(s) {rank_ranges(told)} were ended by their launchers after a failure elsewhere",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            victims=told,
+        )

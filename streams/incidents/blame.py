@@ -1,0 +1,233 @@
+"""Whom the evidence supports: a pure decision over an incident's anomalies, with the reason it returns.
+
+Order of blame (detectors.md section 3): a hang that stood before the first error is blamed by its stacks and
+collectives; else errors of a rank's own and deaths, never cascades. What comes after the symptom supports nobody.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from schemas.results import Anomaly, Area, Suspect, Symptom, Verdict
+
+SECOND = 1_000_000_000
+
+
+class Reason(Enum):
+    """Why blame decided as it did."""
+
+    OUTSIDE_COMMUNICATION = "one stands outside communication while its peers wait"
+    NEVER_ENQUEUED = "one never enqueued what its group waits for"
+    SOURCES_DISAGREE = "stacks and collectives point at different ranks"
+    NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
+    OWN_ERROR = "one failed by an error of its own, the others by its loss"
+    OWN_DEATH = "one died by a signal that nobody here had sent"
+    ONE_NODE = "all that failed of their own are on one node"
+    ALL_ALIKE = "all ranks fail alike; no rank is to blame"
+    SEVERAL_CANDIDATES = "several failed of their own at the same time"
+    PENDING_PEERS = "its peers' reaction has not been seen yet"
+    ONLY_CASCADES = "only errors that a lost peer causes were seen"
+    SILENT_ONE = "all others report a lost or late peer, one says nothing"
+    VANISHED = "one shows no life while its node and its peers do"
+    SLOW_AND_CHANGED = "one is slower than its peers and than its own past"
+    SLOW_KNOWN_LAYOUT = "one is slower than peers of its role and stage"
+    SLOW_UNKNOWN_LAYOUT = "one is slower than others, but roles and stages are not known"
+    MANY_SLOW = "too many are slow for one to be at fault"
+    OWN_SERIES = "its own series showed it before the reduction"
+    AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end."""
+
+    members: dict[int, str]
+    now: int
+    window_ns: int
+    knows_layout: bool
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision; ``counted`` are the anomalies that it rests on."""
+
+    symptom: Symptom
+    area: Area
+    verdict: Verdict
+    reason: Reason
+    onset: int
+    iteration: int | None
+    suspects: list[Suspect]
+    victims: list[int]
+    counted: list[str]
+
+
+def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """The decision over an incident's anomalies, in order of their windows; there must be at least one."""
+    symptom = anomalies[0].symptom
+    if symptom == "slowdown":
+        return _slowdown(anomalies, situation)
+    if symptom == "numerics":
+        return _numerics(anomalies)
+    return _standstill(anomalies, situation)
+
+
+def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """Hangs and crashes are one story: whichever stood first is the symptom."""
+    stalls = [one for one in anomalies if one.grounds == "no_iteration"]
+    failures = [one for one in anomalies if one.grounds in ("own_error", "own_death", "vanished")]
+    failed_at = min((one.onset for one in failures), default=None)
+    stalled_at = min((one.end for one in stalls), default=None)
+    # The stall was seen standing at the end of a window; a failure after that is its consequence.
+    if stalled_at is not None and (failed_at is None or failed_at > stalled_at - situation.window_ns):
+        return _hang(anomalies, situation)
+    if failures:
+        return _crash(anomalies, failures, situation)
+    return _cascades(anomalies, situation)
+
+
+def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    stalls = [one for one in anomalies if one.grounds == "no_iteration"]
+    stacks = [one for one in anomalies if one.detector == "stack_minority"]
+    groups = [one for one in anomalies if one.detector == "collective_laggard"]
+    base = _Base.of(anomalies, stalls[0], symptom="hang")
+    outside = stacks[-1].suspects if stacks else []
+    behind = groups[-1].suspects if groups else []
+    # A dump does not show every wait (a blocking send, a store); a stack inside communication strikes a laggard out.
+    waiting = set(stacks[-1].victims) if stacks else set()
+    behind = [suspect for suspect in behind if suspect.rank not in waiting]
+    area = stacks[-1].area if stacks else "unknown"
+    if outside and behind and not _ranks(outside) & _ranks(behind):
+        return base.nobody(Reason.SOURCES_DISAGREE)
+    if outside:
+        return base.named(Reason.OUTSIDE_COMMUNICATION, outside, area=area)
+    if behind:
+        return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
+    return base.nobody(Reason.NOBODY_APART)
+
+
+def _ranks(suspects: list[Suspect]) -> set[int | None]:
+    return {suspect.rank for suspect in suspects}
+
+
+def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
+    first = min(failures, key=lambda one: (one.onset, one.id))
+    base = _Base.of(anomalies, first, symptom=first.symptom)
+    # Times of exits and of untimed tracebacks are exact to a second or two; within that there is no order.
+    together = [one for one in failures if one.onset <= first.onset + 2 * SECOND]
+    suspects = _merged(together)
+    ranks = sorted({suspect.rank for suspect in suspects if suspect.rank is not None})
+    alike = [one for one in failures if one.templates == first.templates and one.grounds == "own_error"]
+    alike_ranks = {suspect.rank for one in alike for suspect in one.suspects}
+    if len(alike_ranks) > 1 and len(alike_ranks) >= 0.9 * len(situation.members):
+        return base.everybody(Reason.ALL_ALIKE, alike)
+    if len(ranks) == 1:
+        reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
+        waited = situation.now >= first.end + situation.window_ns
+        if not reacted and not waited and len(situation.members) > 1:
+            return base.nobody(Reason.PENDING_PEERS)
+        return base.named(_CRASH_REASON[first.grounds], suspects, area=first.area)
+    nodes = {situation.members.get(rank, "") for rank in ranks}
+    on_node = [rank for rank, node in situation.members.items() if node in nodes]
+    if len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node):
+        return base.named(Reason.ONE_NODE, suspects, area=first.area)
+    return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
+
+
+_CRASH_REASON = {
+    "own_error": Reason.OWN_ERROR,
+    "own_death": Reason.OWN_DEATH,
+    "vanished": Reason.VANISHED,
+}
+
+
+def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    cascades = [one for one in anomalies if one.grounds == "cascade"]
+    base = _Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
+    reported = {rank for one in cascades for rank in one.victims}
+    silent = sorted(set(situation.members) - reported)
+    if len(silent) == 1 and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
+        return base.nobody(Reason.SILENT_ONE)
+    return base.nobody(Reason.ONLY_CASCADES)
+
+
+def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    spatial = [one for one in anomalies if one.grounds in ("slow_and_changed", "slow_against_peers", "many_slow")]
+    latest = [one for one in spatial if one.end == spatial[-1].end]
+    base = _Base.of(anomalies, spatial[0], symptom="slowdown")
+    if any(one.grounds == "many_slow" for one in latest):
+        return base.nobody(Reason.MANY_SLOW, area="workload")
+    strongest = max(latest, key=lambda one: (len(one.suspects) == 1, one.suspects[0].score, one.id))
+    shifted = {s.rank for one in anomalies if one.grounds == "own_shift" for s in one.suspects}
+    ranks = {suspect.rank for suspect in strongest.suspects}
+    area: Area = strongest.area
+    if any(one.grounds == "slow_and_changed" for one in latest) or ranks <= shifted:
+        return base.named(Reason.SLOW_AND_CHANGED, strongest.suspects, area=area)
+    if situation.knows_layout:
+        return base.named(Reason.SLOW_KNOWN_LAYOUT, strongest.suspects, area=area)
+    return base.nobody(Reason.SLOW_UNKNOWN_LAYOUT, area=area)
+
+
+def _numerics(anomalies: list[Anomaly]) -> Decision:
+    first = anomalies[0]
+    base = _Base.of(anomalies, first, symptom="numerics")
+    if first.suspects:
+        return base.named(Reason.OWN_SERIES, first.suspects, area=first.area)
+    return base.nobody(Reason.AFTER_REDUCTION)
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True):
+    """What all decisions of one incident share."""
+
+    symptom: Symptom
+    onset: int
+    iteration: int | None
+    victims: list[int]
+    ids: list[str]
+
+    @classmethod
+    def of(cls, anomalies: list[Anomaly], first: Anomaly, *, symptom: Symptom) -> _Base:
+        victims = sorted({rank for one in anomalies for rank in one.victims})
+        return cls(
+            symptom=symptom,
+            onset=first.onset,
+            iteration=first.iteration,
+            victims=victims,
+            ids=[one.id for one in anomalies],
+        )
+
+    def nobody(self, reason: Reason, *, area: Area = "unknown") -> Decision:
+        """Ambiguous: no rank is named. What the evidence leans to stays in its text."""
+        return self._decision("ambiguous", reason, [], area)
+
+    def everybody(self, reason: Reason, counted: list[Anomaly]) -> Decision:
+        """Supported, of the whole job: no rank is named."""
+        return self._decision("supported", reason, [], counted[0].area)
+
+    def named(self, reason: Reason, suspects: list[Suspect], *, area: Area) -> Decision:
+        """Supported: these ranks are named."""
+        return self._decision("supported", reason, suspects, area)
+
+    def _decision(self, verdict: Verdict, reason: Reason, suspects: list[Suspect], area: Area) -> Decision:
+        named = {suspect.rank for suspect in suspects}
+        return Decision(
+            symptom=self.symptom,
+            area=area,
+            verdict=verdict,
+            reason=reason,
+            onset=self.onset,
+            iteration=self.iteration,
+            suspects=suspects,
+            victims=[rank for rank in self.victims if rank not in named],
+            counted=self.ids,
+        )
+
+
+def _merged(anomalies: list[Anomaly]) -> list[Suspect]:
+    """Each rank once, with its best-scored reason, highest score first."""
+    best: dict[int | None, Suspect] = {}
+    for one in anomalies:
+        for suspect in one.suspects:
+            if suspect.rank not in best or suspect.score > best[suspect.rank].score:
+                best[suspect.rank] = suspect
+    return sorted(best.values(), key=lambda suspect: (-suspect.score, suspect.rank is None, suspect.rank or 0))

@@ -1,0 +1,138 @@
+"""A decision as an incident that people read: where, since when, on what evidence, how sure, what next."""
+
+from __future__ import annotations
+
+from schemas.identity import rank_ranges
+from schemas.ids import stable_id
+from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate
+from streams.incidents.blame import Decision
+from streams.view import AttemptView
+
+_SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
+SHOWN_EVIDENCE = 8
+
+
+def compose(
+    *,
+    incident_id: str,
+    revision: int,
+    published: int,
+    view: AttemptView,
+    decision: Decision,
+    anomalies: list[Anomaly],
+    templates: list[SuspiciousTemplate],
+    resolution: str,
+) -> Incident:
+    """One revision. The severity is the worst of the anomalies; a job that its owner stopped pages nobody."""
+    severity = min((one.severity for one in anomalies), key=_SEVERITY_ORDER.index)
+    if view.stopped is not None and decision.onset >= view.stopped - 5_000_000_000:
+        severity = "info"
+    scope = scope_of(view, decision)
+    ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
+    missing = sorted(view.expected - set(view.members))
+    return Incident(
+        id=incident_id,
+        revision=revision,
+        published=published,
+        job=view.job,
+        attempt=view.attempt,
+        symptom=decision.symptom,
+        area=decision.area,
+        severity=severity,
+        verdict=decision.verdict,
+        reason=decision.reason.value,
+        status="resolved" if resolution else "open",
+        resolution=resolution,
+        onset=decision.onset,
+        iteration=decision.iteration,
+        phase=anomalies[0].phase,
+        summary=_summary(view, decision, scope),
+        scope=scope,
+        suspects=decision.suspects,
+        victims=Ranks(ranks=rank_ranges(decision.victims)),
+        missing=Ranks(ranks=rank_ranges(missing)),
+        unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
+        templates=templates,
+        evidence=evidence_of(anomalies),
+        next_step=_next_step(decision, scope),
+        notification_key=stable_id("notification", view.job, view.attempt),
+    )
+
+
+def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:
+    """Ranks that the latest spatial finding could not see."""
+    spatial = [one for one in anomalies if one.axis == "space" and one.unobserved]
+    return set(spatial[-1].unobserved) - set(named) if spatial else set()
+
+
+def evidence_of(anomalies: list[Anomaly]) -> list[Evidence]:
+    """One piece for each detector and ground, from its first window to its latest, with its latest words.
+
+    Cascades come last: they show the damage, not its beginning.
+    """
+    pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
+    for one in anomalies:
+        subject = one.text if one.grounds in ("own_error", "own_death") else ""
+        late = one.grounds in ("cascade", "told_to_end")
+        pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
+    ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
+    return [
+        Evidence(
+            layer=found[0].layer,
+            detector=found[0].detector,
+            start=min(one.start for one in found),
+            end=max(one.end for one in found),
+            text=found[-1].text,
+            peers=found[-1].peers,
+        )
+        for _, found in ordered[:SHOWN_EVIDENCE]
+    ]
+
+
+def scope_of(view: AttemptView, decision: Decision) -> Scope:
+    """The smallest place that covers the suspects; the job where nobody is named."""
+    ranks = sorted(suspect.rank for suspect in decision.suspects if suspect.rank is not None)
+    nodes = sorted({suspect.node for suspect in decision.suspects if suspect.node})
+    shown = rank_ranges(ranks)
+    if not ranks:
+        return Scope(kind="job", name=view.job)
+    if len(ranks) == 1:
+        return Scope(kind="rank", name=f"rank {ranks[0]}", ranks=shown, nodes=nodes)
+    if len(nodes) == 1 and {rank for rank in view.members if view.node_of(rank) == nodes[0]} == set(ranks):
+        return Scope(kind="node", name=nodes[0], ranks=shown, nodes=nodes)
+    stages = {str(view.coordinates(rank).get("pp")) for rank in ranks}
+    if len(stages) == 1 and "None" not in stages:
+        return Scope(kind="stage", name=f"pipeline stage {stages.pop()}", ranks=shown, nodes=nodes)
+    return Scope(kind="group", name=f"ranks {shown}", ranks=shown, nodes=nodes)
+
+
+def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
+    where = (
+        f"job {view.job}" if not decision.suspects else f"{scope.name} on {', '.join(scope.nodes) or 'unknown node'}"
+    )
+    at = f" after iteration {decision.iteration}" if decision.iteration is not None else ""
+    return f"{decision.symptom}{at}: {where} ({decision.verdict}; {decision.reason.value})"
+
+
+_NEXT = {
+    "data": "look at the suspect's data loader and the storage that its shard lies on",
+    "checkpoint": "look at the checkpoint storage as the suspect's node sees it",
+    "memory": "look at the suspect's memory use and the kernel log of its node for an out-of-memory kill",
+    "hardware": "drain the suspect's node and run its hardware checks before it is used again",
+    "compute": "compare the suspect's clocks, temperature and host load with its peers', then move it to another node",
+    "configuration": "check the launch configuration: every rank reads the same",
+    "network": "look at the network between the nodes that lost each other",
+    "code": "read the suspect's traceback; its peers only lost it",
+}
+
+
+def _next_step(decision: Decision, scope: Scope) -> str:
+    if not decision.suspects and decision.area not in ("configuration",):
+        if decision.symptom == "numerics":
+            return "check data and learning rate around the onset; per-rank losses before the reduction would tell who"
+        if decision.symptom == "slowdown":
+            return "compare input lengths and stages before any hardware; nobody is to be moved on this evidence"
+        return "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most"
+    if scope.kind == "node":
+        return f"look at host, storage, PCIe and loader of node {scope.name}"
+    return _NEXT.get(decision.area, "take stacks of the suspect and one of its peers and compare them")

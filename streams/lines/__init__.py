@@ -1,0 +1,1 @@
+"""What a log line says: shape, iteration, timers, phase, trouble, exits, layout. Pure functions of the line."""

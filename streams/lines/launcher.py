@@ -1,0 +1,52 @@
+"""What torchrun's agent says of its workers: who ended how, whom it stopped, and that it was stopped itself."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from schemas.events import Log
+from schemas.results import Exit
+
+_SENDING = re.compile(r"Sending process (\d{1,9}) closing signal (SIG[A-Z]{1,10})")
+_FAILED = re.compile(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,5}) \(pid: (\d{1,9})\)")
+_STOPPED = re.compile(r"Received (?:15|2|1) death signal, shutting down workers|got signal: (?:15|2|1)\b")
+_ENTRY = re.compile(
+    r"time\s*:\s*(\d{4}-\d\d-\d\d)_(\d\d:\d\d:\d\d)\s+host\s*:[^\n]*\n\s*"
+    r"rank\s*:\s*(\d{1,7}) \(local_rank: (\d{1,5})\)\s+exitcode\s*:\s*(-?\d{1,5}) \(pid: (\d{1,9})\)"
+)
+_SIGNALS = {-1: "SIGHUP", -2: "SIGINT", -6: "SIGABRT", -7: "SIGBUS", -9: "SIGKILL", -11: "SIGSEGV", -15: "SIGTERM"}
+SECOND = 1_000_000_000
+
+
+def _epoch(day: str, clock: str) -> int:
+    moment = datetime.strptime(f"{day} {clock}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * SECOND
+
+
+def exits_of(event: Log) -> list[Exit]:
+    """The ends of workers that a launcher's record reports; a request to stop is an exit without a code."""
+    found: list[Exit] = []
+    for pid, signal in _SENDING.findall(event.text):
+        found.append(Exit(time=event.time, pid=int(pid), signal=signal, requested=True))
+    for code, local_rank, pid in _FAILED.findall(event.text):
+        found.append(_exit(event.time, pid, code, None, local_rank))
+    for day, clock, rank, local_rank, code, pid in _ENTRY.findall(event.text):
+        found.append(_exit(_epoch(day, clock), pid, code, rank, local_rank))
+    return found
+
+
+def _exit(time: int, pid: str, code: str, rank: str | None, local_rank: str) -> Exit:
+    return Exit(
+        time=time,
+        pid=int(pid),
+        rank=None if rank is None else int(rank),
+        local_rank=int(local_rank),
+        code=int(code),
+        signal=_SIGNALS.get(int(code), f"signal {-int(code)}" if int(code) < 0 else ""),
+    )
+
+
+def stopped_by_owner(text: str) -> bool:
+    """Whether the launcher says that it was told to stop from outside."""
+    return _STOPPED.search(text) is not None

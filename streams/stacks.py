@@ -1,0 +1,139 @@
+"""Stacks: what a thread is doing, and whether two samples of it are at the same place.
+
+A frame's identity is its function and file; qualified names fold to their last part, since samplers differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from schemas.events import Frame, Stack
+from schemas.ids import stable_id
+from schemas.results import Activity, StackSpan
+
+_COMMUNICATION = re.compile(
+    r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives|rpc)|"
+    r"(?:^|/)(?:mpi4py|horovod|deepspeed/comm|megatron/core/pipeline_parallel/p2p_communication)"
+)
+_COMMUNICATION_FUNCTION = re.compile(r"nccl|gloo|(?:^|_)all_?(?:reduce|gather|to_all)|reduce_scatter|^WorkNCCL|c10d::")
+_ENGINE = re.compile(r"torch/autograd/(?:graph|__init__)|torch/cuda/(?:__init__|streams)")
+_ENGINE_FUNCTION = re.compile(r"^cuda\w*Synchronize$|_engine_run_backward")
+_DATA = re.compile(r"torch/utils/data/|(?:^|/)(?:webdataset|streaming/base|datasets)/|dataloader", re.IGNORECASE)
+_CHECKPOINT = re.compile(r"checkpoint|torch/serialization|dist_checkpointing|safetensors", re.IGNORECASE)
+_IDLE_LEAVES = frozenset({"select", "poll", "wait", "get", "_worker", "accept", "recv_bytes", "_recv"})
+
+_STANDARD = re.compile(r"^<frozen |/python\d\.\d+/(?!site-packages/|dist-packages/)")
+
+SHOWN_FRAMES = 24
+
+
+def function_of(frame: Frame) -> str:
+    """The frame's function without its class or enclosing functions."""
+    return frame.function.rsplit(".", 1)[-1]
+
+
+def _activity_of_frame(frame: Frame) -> Activity | None:
+    function = function_of(frame)
+    if _COMMUNICATION.search(frame.file) or _COMMUNICATION_FUNCTION.search(function):
+        return "communication"
+    if _ENGINE.search(frame.file) or _ENGINE_FUNCTION.search(function):
+        return "engine"
+    if _DATA.search(frame.file):
+        return "data"
+    if _CHECKPOINT.search(frame.file) or "checkpoint" in function.lower():
+        return "checkpoint"
+    return None
+
+
+def activity_of(frames: list[Frame]) -> Activity:
+    """What the thread is in: the innermost frame that says anything decides; ``own`` if none does.
+
+    ``engine`` is a wait for the device or the autograd engine, inside which communication cannot be seen.
+    """
+    if not frames:
+        return "unobserved"
+    for frame in reversed(frames):
+        activity = _activity_of_frame(frame)
+        if activity is not None:
+            return activity
+    return "own"
+
+
+def _idle(frames: list[Frame]) -> bool:
+    return bool(frames) and function_of(frames[-1]) in _IDLE_LEAVES
+
+
+def _span_of(event: Stack) -> StackSpan:
+    activity = activity_of(event.frames)
+    if event.process_type != "trainer" and _idle(event.frames):
+        activity = "idle"
+    names = [f"{function_of(frame)} {frame.file}" for frame in event.frames]
+    places = [f"{name} {frame.line}" for name, frame in zip(names, event.frames, strict=True)]
+    return StackSpan(
+        process_type=event.process_type,
+        pid=event.pid,
+        thread=event.thread,
+        activity=activity,
+        identity=stable_id("stack", *names),
+        position=stable_id("stack", *places),
+        frames=event.frames[-SHOWN_FRAMES:],
+        first=event.time,
+        last=event.time,
+        samples=1,
+        failure=event.failure,
+    )
+
+
+def spans_of(events: Iterable[Stack]) -> list[StackSpan]:
+    """One worker's samples, in order of time, folded where consecutive ones of a thread stand at one position."""
+    spans: list[StackSpan] = []
+    latest: dict[tuple[int, str], int] = {}
+    for event in events:
+        span = _span_of(event)
+        thread = (event.pid, event.thread)
+        at = latest.get(thread)
+        if at is not None and spans[at].position == span.position and spans[at].failure == span.failure:
+            spans[at] = joined(spans[at], span)
+        else:
+            latest[thread] = len(spans)
+            spans.append(span)
+    return spans
+
+
+def joined(before: StackSpan, after: StackSpan) -> StackSpan:
+    """Two spans of one thread at one position as one."""
+    return StackSpan(
+        process_type=before.process_type,
+        pid=before.pid,
+        thread=before.thread,
+        activity=before.activity,
+        identity=before.identity,
+        position=before.position,
+        frames=before.frames,
+        first=min(before.first, after.first),
+        last=max(before.last, after.last),
+        samples=before.samples + after.samples,
+        failure=before.failure,
+    )
+
+
+def is_main(span: StackSpan) -> bool:
+    """Whether the span is of the main thread of a process."""
+    return span.thread == "MainThread"
+
+
+def place(frames: list[Frame]) -> str:
+    """Where a thread is, as people say it: ``recv (distributed_c10d.py:2799) under forward (train.py:94)``.
+
+    The innermost frame outside the standard library, and the innermost one of the job's own code.
+    """
+    telling = [frame for frame in frames if not _STANDARD.search(frame.file)] or frames
+    own = [frame for frame in telling if "site-packages" not in frame.file]
+    shown = telling[-1:] + [frame for frame in own[-1:] if frame is not telling[-1]]
+    return " under ".join(_said(frame) for frame in shown) or "no frames"
+
+
+def _said(frame: Frame) -> str:
+    line = f":{frame.line}" if frame.line else ""
+    return f"{function_of(frame)} ({frame.file.rsplit('/', 1)[-1]}{line})"

@@ -1,0 +1,178 @@
+"""Open windows of one partition number: which window an event belongs to, what is late, what came twice.
+
+Everything here is a function of the log: an event is on time if it stands before the first tick at or past its
+window's end plus lateness *in its own partition*. The checkpoint holds what was true at the offsets to read on from,
+so that reading them again decides the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from schemas.events import Batch, Event
+from streams.config import StreamConfig
+
+
+class Arrival(Enum):
+    """What became of a batch's events."""
+
+    BUFFERED = "buffered"
+    LATE = "late"
+    DUPLICATE = "duplicate"
+    CLOSED = "closed"
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A batch's events of one window, waiting for it to close."""
+
+    topic: str
+    offset: int
+    kind: str
+    batch: Batch[Any]
+    indices: list[int]
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    topic: str
+    offset: int
+    window: int
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The buffer's memory as of the offsets it is read on from."""
+
+    offsets: dict[str, int]
+    watermarks: dict[str, int]
+    closed: int | None
+    seen: list[tuple[str, str, str, int, int, int]]
+
+
+class WindowBuffer:
+    """Holds the events of open windows, by window number (time // window length)."""
+
+    def __init__(self, topics: tuple[str, ...], config: StreamConfig) -> None:
+        self._config = config
+        self._topics = topics
+        self._ticks: dict[str, list[tuple[int, int]]] = {topic: [] for topic in topics}
+        self._watermarks: dict[str, int] = {}
+        self._next: dict[str, int] = dict.fromkeys(topics, 0)
+        self._open: dict[int, list[Held]] = {}
+        self._seen: dict[tuple[str, str, str, int], _Seen] = {}
+        self.closed: int | None = None
+        self.held_events = 0
+
+    def watermark(self, topic: str) -> int | None:
+        """The latest tick of the topic, or null before the first."""
+        return self._watermarks.get(topic)
+
+    def next_offset(self, topic: str) -> int:
+        """The offset behind the last entry taken in."""
+        return self._next[topic]
+
+    def tick(self, topic: str, offset: int, time: int) -> None:
+        """Time has come to ``time`` in this topic's partition."""
+        self._next[topic] = offset + 1
+        if time > self._watermarks.get(topic, time - 1):
+            self._watermarks[topic] = time
+            self._ticks[topic].append((offset, time))
+
+    def skip(self, topic: str, offset: int) -> None:
+        """An entry that holds nothing for windows."""
+        self._next[topic] = offset + 1
+
+    def add(self, topic: str, offset: int, kind: str, batch: Batch[Any]) -> dict[Arrival, list[tuple[int, int]]]:
+        """Take a batch in; returns (window number, event count) by what became of them."""
+        self._next[topic] = offset + 1
+        name = (topic, batch.producer, batch.boot, batch.seq)
+        if name in self._seen:
+            return {Arrival.DUPLICATE: [(self._seen[name].window, len(batch.events))]}
+        by_window: dict[int, list[int]] = {}
+        for index, event in enumerate(batch.events):
+            by_window.setdefault(self._window_of(topic, event), []).append(index)
+        outcome: dict[Arrival, list[tuple[int, int]]] = {}
+        for window, indices in sorted(by_window.items()):
+            fate = self._fate(topic, window)
+            if fate is Arrival.BUFFERED:
+                self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices))
+                self.held_events += len(indices)
+            outcome.setdefault(fate, []).append((window, len(indices)))
+        if by_window:
+            self._seen[name] = _Seen(topic, offset, max(by_window))
+        return outcome
+
+    def is_ahead(self, topic: str, event: Event) -> bool:
+        """Whether the event's clock runs ahead of the ticks beyond the skew bound."""
+        watermark = self._watermarks.get(topic)
+        return watermark is not None and event.time > watermark + self._config.skew_ns
+
+    def _window_of(self, topic: str, event: Event) -> int:
+        # An event from the future is re-timed to its partition's present, where the operators see it.
+        time = self._watermarks[topic] if self.is_ahead(topic, event) else event.time
+        return time // self._config.window_ns
+
+    def _deadline(self, window: int) -> int:
+        return (window + 1) * self._config.window_ns + self._config.lateness_ns
+
+    def _fate(self, topic: str, window: int) -> Arrival:
+        if self._watermarks.get(topic, -1) >= self._deadline(window):
+            return Arrival.LATE
+        if self.closed is not None and window <= self.closed:
+            return Arrival.CLOSED
+        return Arrival.BUFFERED
+
+    def closable(self) -> Iterator[int]:
+        """Window numbers that the ticks of all topics have passed, in order; the caller closes each."""
+        if len(self._watermarks) < len(self._topics):
+            return
+        low = min(self._watermarks.values())
+        last = (low - self._config.lateness_ns) // self._config.window_ns - 1
+        # A partition without events reports its progress all the same, from its latest window on.
+        start = min(self._open, default=last) if self.closed is None else self.closed + 1
+        yield from range(start, last + 1)
+
+    def close(self, window: int) -> list[Held]:
+        """Take out what the window held; it is closed from now on."""
+        held = self._open.pop(window, [])
+        self.held_events -= sum(len(part.indices) for part in held)
+        self.closed = window
+        oldest = window - self._config.remembered_windows
+        self._seen = {name: seen for name, seen in self._seen.items() if seen.window >= oldest}
+        return held
+
+    def checkpoint(self) -> Checkpoint:
+        """What to remember at a window boundary, with the offsets to read on from."""
+        offsets = dict(self._next)
+        for held in self._open.values():
+            for part in held:
+                offsets[part.topic] = min(offsets[part.topic], part.offset)
+        watermarks: dict[str, int] = {}
+        for topic, ticks in self._ticks.items():
+            before = [time for offset, time in ticks if offset < offsets[topic]]
+            if before:
+                watermarks[topic] = before[-1]
+            # Ticks before the offset matter only by the last of them.
+            keep = max(len(before) - 1, 0)
+            self._ticks[topic] = ticks[keep:]
+        seen = sorted(
+            (*name, seen.offset, seen.window) for name, seen in self._seen.items() if seen.offset < offsets[seen.topic]
+        )
+        return Checkpoint(offsets, watermarks, self.closed, seen)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Begin again from a checkpoint; the caller reads on from its offsets."""
+        self._next = dict(checkpoint.offsets)
+        self._watermarks = dict(checkpoint.watermarks)
+        self._ticks = {topic: [] for topic in self._topics}
+        for topic, time in checkpoint.watermarks.items():
+            self._ticks[topic].append((-1, time))
+        self.closed = checkpoint.closed
+        self._open = {}
+        self.held_events = 0
+        self._seen = {
+            (topic, producer, boot, seq): _Seen(topic, offset, window)
+            for topic, producer, boot, seq, offset, window in checkpoint.seen
+        }

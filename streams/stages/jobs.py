@@ -1,0 +1,194 @@
+"""One job in the job stage: its attempts, its templates, and one window's way through detectors and incidents."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.results import Anomaly, Exit, Incident, Template, Window
+from streams.config import StreamConfig
+from streams.detectors import registry
+from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.stages.outputs import Output
+from streams.templates import TemplateBook, TemplateState
+from streams.view import AttemptView, AttemptWindow
+
+
+class AttemptState(msgspec.Struct, kw_only=True):
+    """What one attempt carries from window to window."""
+
+    view: AttemptView
+    detectors: dict[str, msgspec.Raw] = {}
+    incidents: IncidentBookState = msgspec.field(default_factory=IncidentBookState)
+    idle: int = 0
+
+
+class JobState(msgspec.Struct, kw_only=True):
+    """What one job carries from window to window."""
+
+    job: str
+    attempts: dict[str, AttemptState] = {}
+    templates: TemplateState = msgspec.field(default_factory=TemplateState)
+    unclaimed: list[tuple[str, Exit]] = []
+
+
+class _Attempt:
+    """An attempt's state with its live detectors and incidents."""
+
+    def __init__(self, state: AttemptState, config: StreamConfig) -> None:
+        self.state = state
+        built = registry.build("job", config.detectors)
+        self.detectors = [one for one in built if isinstance(one, registry.JobDetector)]
+        for detector in self.detectors:
+            if detector.name in state.detectors:
+                detector.restore(state.detectors[detector.name])
+        self.incidents = IncidentBook(state.incidents)
+
+    def written(self) -> AttemptState:
+        self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
+        self.state.incidents = self.incidents.state
+        return self.state
+
+
+class JobKeeper:
+    """Takes a job's windows in order."""
+
+    def __init__(self, state: JobState, config: StreamConfig) -> None:
+        self._state = state
+        self._config = config
+        self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
+        self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
+
+    def written(self) -> JobState:
+        """The state to write down."""
+        self._state.templates = self._templates.state
+        self._state.attempts = {name: self._attempts[name].written() for name in sorted(self._attempts)}
+        return self._state
+
+    @property
+    def idle(self) -> bool:
+        """Whether the job can be forgotten."""
+        return all(attempt.state.idle > self._config.idle_windows for attempt in self._attempts.values())
+
+    def close(self, end: int, summaries: list[Window], *, unavailable: bool) -> list[Output]:
+        """Take in the window that ends at ``end``; returns templates, anomalies and incident revisions."""
+        start = end - self._config.window_ns
+        templates = self._templates.learn(summaries)
+        windows = self._split(start, end, summaries, unavailable=unavailable)
+        outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
+        for name in sorted(self._attempts):
+            anomalies, revisions = self._close_attempt(self._attempts[name], windows[name])
+            outputs += [self._out("anomalies", self._state.job, one, end) for one in anomalies]
+            outputs += [self._out("incidents", self._state.job, one, end) for one in revisions]
+        self._forget_idle()
+        return outputs
+
+    def _forget_idle(self) -> None:
+        for name in sorted(self._attempts):
+            attempt = self._attempts[name]
+            if attempt.state.view.superseded is not None and attempt.state.idle > self._config.idle_windows:
+                del self._attempts[name]
+                self._templates.forget(name)
+
+    def _out(self, topic: str, key: str, record: Template | Anomaly | Incident, time: int) -> Output:
+        return Output(topic=topic, key=key, record=record, time=time)
+
+    def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> tuple[list[Anomaly], list[Incident]]:
+        view = attempt.state.view
+        signs = bool(window.summaries or window.sightings)
+        attempt.state.idle = 0 if signs else attempt.state.idle + 1
+        view.update(window)
+        anomalies = [one for detector in attempt.detectors for one in detector.observe(view, window)]
+        self._templates.note(window)
+        suspicious = self._templates.suspicious
+        return anomalies, attempt.incidents.close(view, window, anomalies, suspicious)
+
+    def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:
+        """The window by attempt; what nodes say is mapped to ranks by process id."""
+        ranked: dict[str, list[Window]] = {}
+        nodes = []
+        for summary in summaries:
+            if summary.identity.rank is None:
+                nodes.append(summary)
+            else:
+                ranked.setdefault(summary.identity.attempt, []).append(summary)
+        self._open_attempts(start, ranked)
+        exits, sightings = self._claim(nodes, ranked)
+        life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
+        stops = [summary.stopped for summary in nodes if summary.stopped is not None]
+        newest = max(self._attempts, key=_attempt_order, default="")
+        return {
+            name: AttemptWindow(
+                job=self._state.job,
+                attempt=name,
+                start=start,
+                end=end,
+                summaries=ranked.get(name, []),
+                exits=exits.get(name, []),
+                sightings=sightings.get(name, []),
+                node_life=life,
+                stopped=min(stops, default=None) if name == newest else None,
+                unavailable=unavailable,
+            )
+            for name in self._attempts
+        }
+
+    def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
+        for name in sorted(ranked, key=_attempt_order):
+            if name in self._attempts:
+                continue
+            for older in self._attempts.values():
+                if older.state.view.superseded is None:
+                    older.state.view.superseded = start
+            view = AttemptView(job=self._state.job, attempt=name, first=start)
+            self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
+
+    def _claim(
+        self, nodes: list[Window], ranked: dict[str, list[Window]]
+    ) -> tuple[dict[str, list[tuple[int, Exit]]], dict[str, list[tuple[int, int]]]]:
+        """Exits and sightings by attempt. An exit whose process nobody knows yet waits for its rank to appear."""
+        owners = self._owners(ranked)
+        exits: dict[str, list[tuple[int, Exit]]] = {}
+        sightings: dict[str, list[tuple[int, int]]] = {}
+        waiting: list[tuple[str, Exit]] = []
+        reported = [*self._state.unclaimed, *((node.identity.node, one) for node in nodes for one in node.exits)]
+        for node_name, exit_ in reported:
+            owner = owners.get((node_name, exit_.pid)) or self._by_rank(exit_)
+            if owner is None:
+                waiting.append((node_name, exit_))
+            else:
+                exits.setdefault(owner[0], []).append((owner[1], exit_))
+        for node in nodes:
+            for pid in node.pids:
+                owner = owners.get((node.identity.node, pid))
+                if owner is not None:
+                    sightings.setdefault(owner[0], []).append((owner[1], node.end))
+        self._state.unclaimed = waiting[-1000:]
+        return exits, sightings
+
+    def _owners(self, ranked: dict[str, list[Window]]) -> dict[tuple[str, int], tuple[str, int]]:
+        owners: dict[tuple[str, int], tuple[str, int]] = {}
+        for name, attempt in sorted(self._attempts.items()):
+            for rank, member in attempt.state.view.members.items():
+                if member.main_pid is not None:
+                    owners[member.identity.node, member.main_pid] = (name, rank)
+        for name, summaries in sorted(ranked.items()):
+            for summary in summaries:
+                for pid, kind in summary.announced:
+                    if kind == "trainer" and summary.identity.rank is not None:
+                        owners[summary.identity.node, pid] = (name, summary.identity.rank)
+        return owners
+
+    def _by_rank(self, exit_: Exit) -> tuple[str, int] | None:
+        """Where no process id is known, a global rank that the launcher prints belongs to the newest attempt."""
+        newest = max(self._attempts, key=_attempt_order, default=None)
+        if exit_.rank is None or newest is None:
+            return None
+        members = self._attempts[newest].state.view.members
+        known = members.get(exit_.rank)
+        if known is None or known.main_pid is not None:
+            return None
+        return newest, exit_.rank
+
+
+def _attempt_order(name: str) -> tuple[int, str]:
+    return (int(name), name) if name.isdecimal() else (0, name)

@@ -1,0 +1,245 @@
+"""The rank stage: everything that the workers of one partition number did in a window, as one summary each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from schemas import events, results
+from schemas.codec import kind_of
+from schemas.identity import Identity
+from schemas.ids import stable_id
+from schemas.ports import Entry
+from schemas.results import Snapshot
+from schemas.topics import RAW_TOPICS, STAMPED, TOPICS
+from streams.config import StreamConfig
+from streams.detectors import registry
+from streams.lines.fatal import fatal_of
+from streams.stages.buffer import Arrival, Checkpoint, Held, WindowBuffer
+from streams.stages.entries import dead_letter_output, read_entry
+from streams.stages.outputs import Output
+from streams.stages.worker import WorkerState, group_by_worker, summarise
+from streams.state import written
+
+Key = tuple[str, str, str]
+
+
+class _Worker:
+    """A worker's state and its live detectors."""
+
+    def __init__(self, state: WorkerState, detectors: list[registry.SeriesDetector[Any, Any]]) -> None:
+        self.state = state
+        self.detectors = detectors
+        self.idle = 0
+        for detector in detectors:
+            if detector.name in state.detectors:
+                detector.restore(state.detectors[detector.name])
+
+
+class RankState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written down at a window boundary."""
+
+    buffer: Checkpoint
+    workers: list[tuple[str, str, str, int, WorkerState]]
+    duplicates: int
+
+
+class RankStage:
+    """Partition number ``partition`` of all raw topics; a pure function of what is read from them.
+
+    ``window_partitions`` is the partition count of the windows topic, each of which hears of progress.
+    """
+
+    name = "rank"
+
+    def __init__(self, partition: int, window_partitions: int, config: StreamConfig) -> None:
+        self.partition = partition
+        self.config = config
+        self.inputs = tuple((topic, partition) for topic in RAW_TOPICS)
+        self.duplicates = 0
+        self._window_partitions = window_partitions
+        self._buffer = WindowBuffer(RAW_TOPICS, config)
+        self._workers: dict[Key, _Worker] = {}
+
+    def next_offset(self, topic: str, partition: int) -> int:
+        """From where to read on."""
+        return self._buffer.next_offset(topic)
+
+    def behind(self, topic: str) -> int:
+        """How far time has come in a topic; the driver reads the one that is furthest behind."""
+        watermark = self._buffer.watermark(topic)
+        return -1 if watermark is None else watermark
+
+    @property
+    def held_events(self) -> int:
+        """Events in open windows."""
+        return self._buffer.held_events
+
+    def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
+        """Take one entry in; returns notices and what was late or unreadable."""
+        read = read_entry(entry, topic, partition, self.name, TOPICS[topic].kinds)
+        if isinstance(read, results.DeadLetter):
+            self._buffer.skip(topic, entry.offset)
+            return [dead_letter_output(read, entry.time)]
+        kind, record = read
+        if kind == "tick":
+            self._buffer.tick(topic, entry.offset, record.time)
+            return []
+        return self._on_batch(topic, entry, kind, record)
+
+    def _on_batch(self, topic: str, entry: Entry, kind: str, batch: events.Batch[Any]) -> list[Output]:
+        outcome = self._buffer.add(topic, entry.offset, kind, batch)
+        if Arrival.DUPLICATE in outcome:
+            self.duplicates += 1
+            return []
+        outputs = _notices(batch, entry.time) if kind == "log" and Arrival.BUFFERED in outcome else []
+        for window, count in outcome.get(Arrival.LATE, []):
+            outputs.append(self._late(topic, entry, batch, window, count))
+        return outputs
+
+    def _late(self, topic: str, entry: Entry, batch: events.Batch[Any], window: int, count: int) -> Output:
+        end = (window + 1) * self.config.window_ns
+        late = results.Late(
+            id=stable_id("late", topic, self.partition, batch.producer, batch.boot, batch.seq, end),
+            topic=topic,
+            partition=self.partition,
+            producer=batch.producer,
+            boot=batch.boot,
+            seq=batch.seq,
+            identity=batch.identity,
+            window_end=end,
+            events=count,
+        )
+        return Output(topic="late", key=batch.identity.key, record=late, time=entry.time)
+
+    def close(self) -> list[Output] | None:
+        """Close the next window that all ticks have passed; its outputs, or null where there is none."""
+        window = next(self._buffer.closable(), None)
+        if window is None:
+            return None
+        time = (window + 1) * self.config.window_ns
+        outputs = self._summaries(self._buffer.close(window), window, time)
+        progress = results.Progress(partition=self.partition, end=time)
+        outputs.extend(
+            Output(topic="windows", key=f"progress|{self.partition}", record=progress, time=time, partition=number)
+            for number in range(self._window_partitions)
+        )
+        return outputs
+
+    def _summaries(self, held: list[Held], window: int, time: int) -> list[Output]:
+        outputs: list[Output] = []
+        active = set()
+        for key, items in _by_worker(held).items():
+            active.add(key)
+            identity, ordered = _canonical(items)
+            worker = self._worker(key)
+            summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
+            drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
+            summary = msgspec.structs.replace(summary, drifts=drifts)
+            outputs.extend(_stamped(identity, stamped, summary, time))
+            outputs.append(Output(topic="windows", key=identity.job, record=summary, time=time))
+        self._forget_idle(active)
+        return outputs
+
+    def _worker(self, key: Key) -> _Worker:
+        if key not in self._workers:
+            self._workers[key] = self._new_worker(WorkerState())
+        return self._workers[key]
+
+    def _new_worker(self, state: WorkerState) -> _Worker:
+        detectors = registry.build("rank", self.config.detectors)
+        return _Worker(state, [one for one in detectors if isinstance(one, registry.SeriesDetector)])
+
+    def _forget_idle(self, active: set[Key]) -> None:
+        for key in list(self._workers):
+            worker = self._workers[key]
+            worker.idle = 0 if key in active else worker.idle + 1
+            if worker.idle > self.config.idle_windows:
+                del self._workers[key]
+
+    def written(self) -> Snapshot:
+        """The state at the window boundary just closed, with the offsets to read on from."""
+        workers = []
+        for key in sorted(self._workers):
+            worker = self._workers[key]
+            worker.state.detectors = {detector.name: detector.snapshot() for detector in worker.detectors}
+            workers.append((*key, worker.idle, worker.state))
+        checkpoint = self._buffer.checkpoint()
+        return Snapshot(
+            stage=self.name,
+            partition=self.partition,
+            end=((checkpoint.closed or 0) + 1) * self.config.window_ns,
+            offsets={f"{topic}|{self.partition}": offset for topic, offset in sorted(checkpoint.offsets.items())},
+            state=written(RankState(buffer=checkpoint, workers=workers, duplicates=self.duplicates)),
+        )
+
+    def restore(self, raw: msgspec.Raw) -> None:
+        """Begin again from a written state."""
+        state = msgspec.json.decode(raw, type=RankState)
+        self._buffer.restore(state.buffer)
+        self.duplicates = state.duplicates
+        self._workers = {}
+        for job, name, attempt, idle, worker_state in state.workers:
+            worker = self._new_worker(worker_state)
+            worker.idle = idle
+            self._workers[job, name, attempt] = worker
+
+
+def _by_worker(held: list[Held]) -> dict[Key, list[tuple[Identity, Any]]]:
+    return group_by_worker([(part.batch.identity, part) for part in held])
+
+
+def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[events.Event]]:
+    """A worker's events in the one order that does not depend on arrival, and its identity by the first of them."""
+    keyed = []
+    for identity, part in items:
+        batch = part.batch
+        for index in part.indices:
+            event = batch.events[index]
+            keyed.append(((event.time, part.kind, batch.producer, batch.boot, batch.seq, index), identity, event))
+    keyed.sort(key=lambda item: item[0])
+    richest = min(
+        (identity for _, identity, _ in keyed),
+        key=lambda identity: (-len(msgspec.json.encode(identity)), msgspec.json.encode(identity)),
+    )
+    return richest, [event for _, _, event in keyed]
+
+
+def _stamped(identity: Identity, stamped: list[events.Event], summary: results.Window, time: int) -> list[Output]:
+    by_kind: dict[str, list[events.Event]] = {}
+    for event in stamped:
+        kind = kind_of(event)
+        if kind in STAMPED:
+            by_kind.setdefault(kind, []).append(event)
+    return [
+        Output(
+            topic=STAMPED[kind],
+            key=identity.key,
+            record=events.Batch(producer="rank-stage", boot=summary.id, seq=0, identity=identity, events=by_kind[kind]),
+            time=time,
+        )
+        for kind in sorted(by_kind)
+    ]
+
+
+def _notices(batch: events.Batch[Any], time: int) -> list[Output]:
+    """Early words on fatal lines, at most one a rule and batch; they name nobody."""
+    identity = batch.identity
+    if identity.rank is None:
+        return []
+    found: dict[str, results.Notice] = {}
+    for event in batch.events:
+        fatal = fatal_of(event, trained=True)
+        if fatal is None or fatal.rule in found:
+            continue
+        found[fatal.rule] = results.Notice(
+            id=stable_id("notice", identity.key, identity.attempt, batch.producer, batch.boot, batch.seq, fatal.rule),
+            notification_key=stable_id("notification", identity.job, identity.attempt),
+            job=identity.job,
+            attempt=identity.attempt,
+            time=event.time,
+            rule=fatal.rule,
+            text=f"{fatal.rule} in job {identity.job}: attribution pending",
+        )
+    return [Output(topic="notices", key=identity.job, record=found[rule], time=time) for rule in sorted(found)]

@@ -1,0 +1,262 @@
+"""One worker's closed, sorted window: events in, one summary and the stamped events out."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from schemas import events, results
+from schemas.identity import Identity
+from schemas.ids import stable_id
+from streams.config import StreamConfig
+from streams.lines.fatal import fatal_of
+from streams.lines.launcher import exits_of, stopped_by_owner
+from streams.lines.layout import layout_of
+from streams.lines.phases import phase_after, says_finished
+from streams.lines.series import readings_of, total_iterations
+from streams.lines.signature import shape, signature_of
+from streams.stacks import spans_of
+
+T = TypeVar("T")
+
+
+class WorkerState(msgspec.Struct, kw_only=True):
+    """What a worker carries from window to window."""
+
+    phase: str = ""
+    iteration: int | None = None
+    trained: bool = False
+    detectors: dict[str, msgspec.Raw] = {}
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One reading at an iteration."""
+
+    iteration: int
+    time: int
+    value: float | None
+    nonfinite: str
+    unit: str
+
+
+class _Draft:
+    """A window being summed up."""
+
+    def __init__(self) -> None:
+        self.signatures: dict[str, results.SignatureCount] = {}
+        self.points: dict[str, list[Point]] = {}
+        self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
+        self.fatals: list[results.Fatal] = []
+        self.exits: list[results.Exit] = []
+        self.collectives: dict[tuple[str, int], list[events.Collective]] = {}
+        self.stacks: list[events.Stack] = []
+        self.announced: list[tuple[int, str]] = []
+        self.pids: set[int] = set()
+        self.layout: dict[str, int] = {}
+        self.heartbeats = 0
+        self.log_records = 0
+        self.world_size: int | None = None
+        self.iteration: int | None = None
+        self.iteration_time: int | None = None
+        self.total: int | None = None
+        self.last_log: int | None = None
+        self.stopped: int | None = None
+        self.finished: int | None = None
+        self.dropped: dict[str, int] = {}
+
+
+def summarise(
+    identity: Identity, state: WorkerState, ordered: list[events.Event], window: int, config: StreamConfig
+) -> tuple[results.Window, list[events.Event]]:
+    """Sum up a worker's events of window number ``window``, in canonical order; ``state`` moves on.
+
+    Returns the summary, without drifts, and the events stamped with phase, iteration and signature.
+    """
+    draft = _Draft()
+    stamped = [_take(draft, identity, state, event, config) for event in ordered]
+    start = window * config.window_ns
+    summary = results.Window(
+        id=stable_id("window", identity.key, identity.attempt, start, config.hash),
+        identity=identity,
+        start=start,
+        end=start + config.window_ns,
+        phase=state.phase,
+        iteration=draft.iteration,
+        iteration_time=draft.iteration_time,
+        total_iterations=draft.total,
+        log_records=draft.log_records,
+        last_log=draft.last_log,
+        pids=sorted(draft.pids),
+        heartbeats=draft.heartbeats,
+        world_size=draft.world_size,
+        layout=draft.layout,
+        announced=sorted(set(draft.announced)),
+        signatures=[draft.signatures[key] for key in sorted(draft.signatures)],
+        series=[_series(name, points) for name, points in sorted(draft.points.items())],
+        gauges=[_gauge(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
+        stacks=spans_of(draft.stacks),
+        fatals=draft.fatals,
+        exits=draft.exits,
+        stopped=draft.stopped,
+        finished=draft.finished,
+        collectives=[_reached(found) for _, found in sorted(draft.collectives.items())],
+        dropped=dict(sorted(draft.dropped.items())),
+    )
+    return summary, stamped
+
+
+def _take(
+    draft: _Draft, identity: Identity, state: WorkerState, event: events.Event, config: StreamConfig
+) -> events.Event:
+    match event:
+        case events.Log():
+            return _log(draft, identity, state, event, config)
+        case events.Metric():
+            _metric(draft, event)
+        case events.Stack():
+            draft.stacks.append(event)
+        case events.Collective():
+            draft.collectives.setdefault((event.group, event.time), []).append(event)
+        case events.Heartbeat():
+            draft.heartbeats += 1
+            draft.pids.update(event.pids)
+        case events.Topology():
+            draft.announced.append((event.pid, event.process_type))
+            draft.world_size = event.world_size or draft.world_size
+        case events.Job():
+            draft.layout.update(event.layout)
+            draft.world_size = event.world_size or draft.world_size
+    return _stamp(event, state)
+
+
+def _stamp(event: events.Event, state: WorkerState) -> events.Event:
+    iteration = event.iteration if event.iteration is not None else state.iteration
+    return msgspec.structs.replace(event, phase=state.phase, iteration=iteration)
+
+
+def _log(
+    draft: _Draft, identity: Identity, state: WorkerState, event: events.Log, config: StreamConfig
+) -> events.Event:
+    draft.log_records += 1
+    draft.last_log = max(event.time, draft.last_log or event.time)
+    masked = shape(event.text)
+    signature = signature_of(masked)
+    _count_signature(draft, event, masked, signature, config)
+    if identity.rank is None:
+        draft.exits.extend(exits_of(event))
+        if stopped_by_owner(event.text):
+            draft.stopped = min(event.time, draft.stopped or event.time)
+    else:
+        _training_line(draft, state, event)
+    stamped = _stamp(event, state)
+    return msgspec.structs.replace(stamped, signature=signature)
+
+
+def _training_line(draft: _Draft, state: WorkerState, event: events.Log) -> None:
+    state.phase = phase_after(event.text, state.phase, event.iteration)
+    fatal = fatal_of(event, trained=state.trained)
+    if fatal is not None:
+        draft.fatals.append(fatal)
+        return
+    if says_finished(event.text):
+        draft.finished = min(event.time, draft.finished or event.time)
+    draft.layout.update(layout_of(event.text))
+    if event.iteration is None:
+        return
+    readings = readings_of(event.text)
+    if not readings:
+        return
+    state.trained = True
+    draft.total = total_iterations(event.text) or draft.total
+    if draft.iteration is None or event.iteration >= draft.iteration:
+        draft.iteration, draft.iteration_time = event.iteration, event.time
+        state.iteration = event.iteration
+    for reading in readings:
+        draft.points.setdefault(reading.name, []).append(
+            Point(event.iteration, event.time, reading.value, reading.nonfinite, reading.unit)
+        )
+
+
+def _count_signature(draft: _Draft, event: events.Log, masked: str, signature: str, config: StreamConfig) -> None:
+    known = draft.signatures.get(signature)
+    if known is None:
+        if len(draft.signatures) >= config.signatures_per_window:
+            draft.dropped["signatures"] = draft.dropped.get("signatures", 0) + 1
+            return
+        draft.signatures[signature] = results.SignatureCount(
+            signature=signature,
+            masked=masked,
+            count=1,
+            first=event.time,
+            last=event.time,
+            example=event.text[:500],
+        )
+        return
+    draft.signatures[signature] = msgspec.structs.replace(
+        known, count=known.count + 1, last=max(known.last, event.time), first=min(known.first, event.time)
+    )
+
+
+def _metric(draft: _Draft, event: events.Metric) -> None:
+    if event.pid is not None:
+        draft.pids.add(event.pid)
+    if event.iteration is not None:
+        point = Point(event.iteration, event.time, event.value, event.nonfinite, event.unit)
+        draft.points.setdefault(event.name, []).append(point)
+    elif event.value is None:
+        key = f"nonfinite.{event.name}"
+        draft.dropped[key] = draft.dropped.get(key, 0) + 1
+    else:
+        draft.gauges.setdefault((event.name, event.device or ""), []).append(event)
+
+
+def _series(name: str, points: list[Point]) -> results.Series:
+    ordered = sorted(points, key=lambda point: (point.iteration, point.time))
+    return results.Series(
+        name=name,
+        unit=ordered[0].unit,
+        iterations=[point.iteration for point in ordered],
+        times=[point.time for point in ordered],
+        values=[point.value for point in ordered],
+        nonfinite=[(point.iteration, point.nonfinite) for point in ordered if point.nonfinite],
+    )
+
+
+def _gauge(name: str, device: str, found: list[events.Metric]) -> results.Gauge:
+    values: list[float] = [event.value for event in found if event.value is not None]
+    return results.Gauge(
+        name=name,
+        unit=found[0].unit,
+        device=device or None,
+        count=len(values),
+        mean=sum(values) / len(values),
+        minimum=min(values),
+        maximum=max(values),
+        first=values[0],
+        last=values[-1],
+    )
+
+
+def _reached(found: list[events.Collective]) -> results.CollectiveState:
+    collective = [event for event in found if not event.point_to_point] or found
+    last = max(collective, key=lambda event: (event.sequence, event.created))
+    done = [event.sequence for event in collective if event.state == "completed"]
+    return results.CollectiveState(
+        group=last.group,
+        captured=last.time,
+        ranks=last.ranks,
+        last_enqueued=last.sequence,
+        last_completed=max(done, default=-1),
+        operation=last.operation,
+        enqueued_at=last.created,
+        outstanding=any(event.state != "completed" for event in found),
+    )
+
+
+def group_by_worker(items: list[tuple[Identity, Any]]) -> dict[tuple[str, str, str], list[tuple[Identity, Any]]]:
+    """Items by (job, worker, attempt), in canonical order of those."""
+    groups: dict[tuple[str, str, str], list[tuple[Identity, Any]]] = {}
+    for identity, item in items:
+        groups.setdefault((identity.job, identity.worker, identity.attempt), []).append((identity, item))
+    return dict(sorted(groups.items()))

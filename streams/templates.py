@@ -1,0 +1,180 @@
+"""Log templates of a job: one Drain3 tree, fed with new signatures in canonical order at window close.
+
+A template's id is a hash of its text, never Drain's cluster number, which depends on order. When a template
+generalises its old ids become aliases; signatures never change. The tree is written down as the texts it was fed,
+in order, since it is a function of them; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from drain3 import TemplateMiner
+from drain3.template_miner_config import TemplateMinerConfig
+
+from schemas.identity import rank_ranges
+from schemas.ids import stable_id
+from schemas.results import SuspiciousTemplate, Template, Window
+from streams.view import AttemptView, AttemptWindow
+
+SUSPICIOUS_LIMIT = 5
+MINORITY, COMMON = 0.25, 0.9
+LOOK_BACK_NS = 30_000_000_000
+AROUND_NS = 3_000_000_000
+
+
+class Use(msgspec.Struct, kw_only=True):
+    """Who printed a signature in one attempt: its ranks, the first and the latest time."""
+
+    first: int
+    last: int
+    ranks: list[int] = []
+
+
+class TemplateState(msgspec.Struct, kw_only=True):
+    """``fed`` are (signature, masked text) in the order in which the tree saw them; ``uses`` by attempt|signature."""
+
+    fed: list[tuple[str, str]] = []
+    first_seen: dict[str, int] = {}
+    uses: dict[str, Use] = {}
+    overflow: int = 0
+
+
+def _miner(limit: int) -> TemplateMiner:
+    config = TemplateMinerConfig()
+    config.drain_sim_th = 0.5
+    config.drain_depth = 4
+    config.drain_max_clusters = limit
+    config.mask_prefix, config.mask_suffix = "<", ">"
+    config.profiling_enabled = False
+    return TemplateMiner(config=config)
+
+
+def template_id(text: str) -> str:
+    """The id of a template's canonical text."""
+    return stable_id("template", text)
+
+
+class TemplateBook:
+    """The templates of one job; bounded by ``limit`` signatures, beyond which a signature is its own template."""
+
+    def __init__(self, state: TemplateState, job: str, limit: int) -> None:
+        self.state = state
+        self._job = job
+        self._limit = limit
+        self._miner = _miner(limit)
+        self._cluster_of: dict[str, int] = {}
+        self._ids: dict[int, list[str]] = {}
+        for signature, masked in state.fed:
+            self._feed(signature, masked)
+
+    def _feed(self, signature: str, masked: str) -> int:
+        mined = self._miner.add_log_message(masked or "<EMPTY>")
+        cluster: int = mined["cluster_id"]
+        self._cluster_of[signature] = cluster
+        known = self._ids.setdefault(cluster, [])
+        current = template_id(mined["template_mined"])
+        if not known or known[-1] != current:
+            known.append(current)
+        return cluster
+
+    def learn(self, summaries: list[Window]) -> list[Template]:
+        """Feed the window's new signatures in canonical order; returns the templates that are new or changed."""
+        fresh: dict[str, tuple[str, int]] = {}
+        for summary in summaries:
+            for count in summary.signatures:
+                if count.signature in self._cluster_of or count.signature in self.state.first_seen:
+                    continue
+                before = fresh.get(count.signature)
+                fresh[count.signature] = (count.masked, min(count.first, before[1]) if before else count.first)
+        touched: set[int] = set()
+        for signature, (masked, first) in sorted(fresh.items(), key=lambda item: (item[1][0], item[0])):
+            if len(self.state.fed) >= self._limit:
+                self.state.overflow += 1
+                continue
+            self.state.fed.append((signature, masked))
+            self.state.first_seen[signature] = first
+            touched.add(self._feed(signature, masked))
+        return [self._record(cluster) for cluster in sorted(touched)]
+
+    def _record(self, cluster: int) -> Template:
+        signatures = sorted(signature for signature, owner in self._cluster_of.items() if owner == cluster)
+        ids = self._ids[cluster]
+        return Template(
+            id=ids[-1],
+            job=self._job,
+            text=self._text(cluster),
+            signatures=signatures,
+            first_seen=min(self.state.first_seen[signature] for signature in signatures),
+            aliases=ids[:-1],
+        )
+
+    def _text(self, cluster: int) -> str:
+        found = self._miner.drain.id_to_cluster.get(cluster)
+        return found.get_template() if found is not None else ""
+
+    def note(self, window: AttemptWindow) -> None:
+        """Remember who printed what, for telling which templates stand apart."""
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for count in summary.signatures:
+                if rank is None or count.signature not in self._cluster_of:
+                    continue
+                use = self.state.uses.setdefault(
+                    f"{window.attempt}|{count.signature}", Use(first=count.first, last=count.last)
+                )
+                use.first, use.last = min(use.first, count.first), max(use.last, count.last)
+                if rank not in use.ranks:
+                    use.ranks = sorted([*use.ranks, rank])
+
+    def forget(self, attempt: str) -> None:
+        """An attempt is over for good: what it printed no longer counts."""
+        self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(f"{attempt}|")}
+
+    def suspicious(self, view: AttemptView, onset: int, suspects: list[int]) -> list[SuspiciousTemplate]:
+        """What began around the onset, once training had begun: lines of a suspect that few print, or lines of all.
+
+        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart.
+        """
+        found = []
+        for cluster, use in sorted(self._uses(view.attempt).items()):
+            members = max(len(view.members), 1)
+            few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
+            by_suspect = bool(set(use.ranks) & set(suspects))
+            if few and not by_suspect and (suspects or use.ranks == [0]):
+                continue
+            if not few and len(use.ranks) < COMMON * members:
+                continue
+            began = view.clock.began if view.clock.began is not None else view.first
+            if use.first < max(onset - (LOOK_BACK_NS if by_suspect and few else AROUND_NS), began):
+                continue
+            if not few and use.first > onset + AROUND_NS:
+                continue
+            template = SuspiciousTemplate(
+                id=self._ids[cluster][-1],
+                text=self._text(cluster),
+                first_seen=use.first,
+                ranks=rank_ranges(use.ranks),
+                axis="space" if few else "time",
+            )
+            found.append((not by_suspect, use.first, template.id, template))
+        found.sort(key=lambda item: item[:3])
+        return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
+
+    def _uses(self, attempt: str) -> dict[int, Use]:
+        """Who printed each template in the attempt; its signatures together."""
+        uses: dict[int, Use] = {}
+        for signature, cluster in self._cluster_of.items():
+            use = self.state.uses.get(f"{attempt}|{signature}")
+            if use is None:
+                continue
+            known = uses.get(cluster)
+            uses[cluster] = (
+                Use(first=use.first, last=use.last, ranks=use.ranks)
+                if known is None
+                else Use(
+                    first=min(known.first, use.first),
+                    last=max(known.last, use.last),
+                    ranks=sorted({*known.ranks, *use.ranks}),
+                )
+            )
+        return uses

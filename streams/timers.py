@@ -1,0 +1,42 @@
+"""What a step timer measures, by its name: a rank's own work, waiting for others, both, or the whole step.
+
+Own work finds the rank that is late; waiting finds its victims. A name that says neither counts as both.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Kind = Literal["own", "wait", "mixed", "total", "none"]
+
+_WAIT = re.compile(
+    r"wait|all_?reduce|reduce|gather|scatter|broadcast|barrier|p2p|send|recv|comm|sync|nccl|grad_norm|bubble|idle"
+)
+_TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
+_MIXED = re.compile(r"backward|optimizer|update")
+_OWN = re.compile(
+    r"compute|forward|data|load|fetch|tokeniz|generat|rollout|reward|matmul|attention|mlp|preprocess|collate"
+)
+_KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (_WAIT, "wait"),
+    (_OWN, "own"),
+    (_MIXED, "mixed"),
+    (_TOTAL, "total"),
+)
+
+
+def kind_of_timer(name: str) -> Kind:
+    """The kind of a series by its name; ``none`` for what is no timer (names end in ``_ms`` or ``_s``)."""
+    lowered = name.lower()
+    if not lowered.endswith(("_ms", "_s")) and not lowered.startswith("timing_s/"):
+        return "none"
+    for pattern, kind in _KINDS:
+        if pattern.search(lowered):
+            return kind
+    return "mixed"
+
+
+def scale_ns(name: str) -> int:
+    """Nanoseconds in one unit of the timer."""
+    return 1_000_000 if name.endswith("_ms") else 1_000_000_000

@@ -1,0 +1,219 @@
+"""What is known of one attempt of a job: who belongs to it, how far it has come, who ended how.
+
+The job stage keeps one view per attempt and updates it before detectors see the window.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+import msgspec
+
+from schemas.identity import Identity
+from schemas.results import Exit, Window
+from streams.lines.layout import coordinates_of
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """One rank. ``last_life`` is the latest time at which anything showed its main process alive."""
+
+    identity: Identity
+    first_seen: int
+    last_life: int
+    last_log: int | None = None
+    pids: dict[int, str] = {}
+    exit: Exit | None = None
+    requested: int | None = None
+    finished: int | None = None
+
+    @property
+    def main_pid(self) -> int | None:
+        """The pid of the rank's own process, the trainer, where known."""
+        mains = [pid for pid, kind in self.pids.items() if kind == "trainer"]
+        return max(mains) if mains else None
+
+
+class ProgressClock(msgspec.Struct, kw_only=True):
+    """How far the attempt has come: the highest iteration that any rank reported, and when."""
+
+    iteration: int | None = None
+    time: int | None = None
+    began: int | None = None
+    total: int | None = None
+    steps: list[int] = []
+
+    @property
+    def step_ns(self) -> int | None:
+        """Median duration of an iteration over the last windows, or null before two are known."""
+        return int(median(self.steps)) if self.steps else None
+
+    def advance(self, windows: list[Window]) -> None:
+        """Take in one window of all ranks."""
+        durations: list[int] = []
+        for window in windows:
+            if window.total_iterations is not None:
+                self.total = window.total_iterations
+            if window.iteration is not None and (self.iteration is None or window.iteration > self.iteration):
+                self.iteration, self.time = window.iteration, window.iteration_time
+                self.began = self.began if self.began is not None else window.series[0].times[0]
+            for series in window.series[:1]:
+                span = series.iterations[-1] - series.iterations[0]
+                if span > 0 and series.times[-1] > series.times[0]:
+                    durations.append((series.times[-1] - series.times[0]) // span)
+        if durations:
+            self.steps = [*self.steps, int(median(durations))][-20:]
+
+
+class AttemptView(msgspec.Struct, kw_only=True):
+    """One attempt of a job, as far as closed windows tell."""
+
+    job: str
+    attempt: str
+    first: int
+    members: dict[int, Member] = {}
+    layout: dict[str, int] = {}
+    world_size: int | None = None
+    clock: ProgressClock = msgspec.field(default_factory=ProgressClock)
+    phases: dict[int, str] = {}
+    stopped: int | None = None
+    superseded: int | None = None
+    node_life: dict[str, int] = {}
+
+    def update(self, window: AttemptWindow) -> None:
+        """Take in one closed window."""
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            if rank is None:
+                continue
+            self._member(rank, summary)
+            self.phases[rank] = summary.phase
+            self.layout.update(summary.layout)
+            self.world_size = summary.world_size or self.world_size
+        self.world_size = self.layout.get("world", self.world_size)
+        self.clock.advance(window.summaries)
+        self._node_side(window)
+
+    def _member(self, rank: int, summary: Window) -> None:
+        life = _last_life(summary)
+        member = self.members.get(rank)
+        if member is None:
+            member = Member(identity=summary.identity, first_seen=summary.start, last_life=life or summary.start)
+            self.members[rank] = member
+        member.identity = _richer(member.identity, summary.identity)
+        member.pids.update(dict(summary.announced))
+        member.pids.update({span.pid: span.process_type for span in summary.stacks})
+        if life is not None:
+            member.last_life = max(member.last_life, life)
+        if summary.last_log is not None:
+            member.last_log = max(member.last_log or 0, summary.last_log)
+        if summary.finished is not None:
+            member.finished = min(summary.finished, member.finished or summary.finished)
+
+    def _node_side(self, window: AttemptWindow) -> None:
+        for rank, exit_ in window.exits:
+            member = self.members.get(rank)
+            if member is None:
+                continue
+            if exit_.code is None:
+                member.requested = min(exit_.time, member.requested or exit_.time)
+            elif member.exit is None or exit_.rank is not None:
+                member.exit = exit_
+        for rank, time in window.sightings:
+            if rank in self.members:
+                self.members[rank].last_life = max(self.members[rank].last_life, time)
+        for node, time in window.node_life:
+            self.node_life[node] = max(time, self.node_life.get(node, time))
+        if window.stopped is not None:
+            self.stopped = min(window.stopped, self.stopped or window.stopped)
+
+    @property
+    def phase(self) -> str:
+        """The attempt's phase: train as soon as any rank trains, else what most ranks say."""
+        phases = sorted(self.phases.values())
+        for dominant in ("shutdown", "checkpoint", "evaluation", "train"):
+            if dominant in phases:
+                return dominant
+        return max(phases, key=lambda phase: (phases.count(phase), phase), default="")
+
+    @property
+    def expected(self) -> set[int]:
+        """The ranks that should be there, by the announced world size and by who was seen."""
+        return set(self.members) | set(range(self.world_size or 0))
+
+    @property
+    def finished(self) -> bool:
+        """Whether training came to its own end."""
+        clock = self.clock
+        done = clock.total is not None and clock.iteration is not None and clock.iteration >= clock.total
+        return done or any(member.finished is not None for member in self.members.values())
+
+    def coordinates(self, rank: int) -> dict[str, int | list[int]]:
+        """The rank's parallel coordinates: its own, or those that the layout gives."""
+        member = self.members.get(rank)
+        if member is not None and member.identity.coordinates:
+            return member.identity.coordinates
+        return dict(coordinates_of(rank, self.layout))
+
+    @property
+    def knows_layout(self) -> bool:
+        """Whether stages are known, or roles tell the ranks apart."""
+        roles = {member.identity.role for member in self.members.values()}
+        return "pp" in self.layout or len(roles) > 1
+
+    def peer_groups(self) -> list[list[int]]:
+        """Ranks of the same process type, role and pipeline stage, in canonical order."""
+        groups: dict[str, list[int]] = {}
+        for rank in sorted(self.members):
+            identity = self.members[rank].identity
+            stage = self.coordinates(rank).get("pp")
+            groups.setdefault(f"{identity.process_type}|{identity.role}|{identity.group}|{stage}", []).append(rank)
+        return [groups[key] for key in sorted(groups)]
+
+    def node_of(self, rank: int) -> str:
+        """The rank's node, or an empty string."""
+        member = self.members.get(rank)
+        return member.identity.node if member else ""
+
+
+class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
+
+    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out.
+    """
+
+    job: str
+    attempt: str
+    start: int
+    end: int
+    summaries: list[Window]
+    exits: list[tuple[int, Exit]] = []
+    sightings: list[tuple[int, int]] = []
+    node_life: list[tuple[str, int]] = []
+    stopped: int | None = None
+    unavailable: bool = False
+
+    def of(self, rank: int) -> list[Window]:
+        """The rank's summaries in this window."""
+        return [summary for summary in self.summaries if summary.identity.rank == rank]
+
+
+def _last_life(summary: Window) -> int | None:
+    """The latest sign that a worker's process lives; an announcement and its log lines are signs too."""
+    times = [span.last for span in summary.stacks if span.frames]
+    if summary.last_log is not None:
+        times.append(summary.last_log)
+    if summary.gauges or summary.pids or summary.announced:
+        times.append(summary.end)
+    return max(times, default=None)
+
+
+def _richer(before: Identity, after: Identity) -> Identity:
+    """The two identities of one worker as one: what one source lacks the other may tell."""
+    return msgspec.structs.replace(
+        after,
+        node=after.node or before.node,
+        role=after.role or before.role,
+        local_rank=after.local_rank if after.local_rank is not None else before.local_rank,
+        coordinates=after.coordinates or before.coordinates,
+        cluster=after.cluster or before.cluster,
+    )
