@@ -1,0 +1,1 @@
+"""ClickHouse rows, batches, migrations and views."""

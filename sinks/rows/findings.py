@@ -1,0 +1,126 @@
+"""Rows of templates, anomalies and incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from schemas import codec
+from schemas.results import Anomaly, Incident, Suspect, Template
+from sinks.rows.common import Block, single
+
+
+def template_block(template: Template, run_id: str) -> Block:
+    """One row; its version grows with what the template covers."""
+    return single(
+        "templates",
+        {
+            "run_id": run_id,
+            "job": template.job,
+            "id": template.id,
+            "text": template.text,
+            "signatures": template.signatures,
+            "aliases": template.aliases,
+            "first_seen": template.first_seen,
+            "version": len(template.signatures) + len(template.aliases),
+        },
+    )
+
+
+def anomaly_block(anomaly: Anomaly, run_id: str) -> Block:
+    """One row."""
+    return single(
+        "anomalies",
+        {
+            "run_id": run_id,
+            "job": anomaly.job,
+            "attempt": anomaly.attempt,
+            "id": anomaly.id,
+            "detector": anomaly.detector,
+            "version": anomaly.version,
+            "config": anomaly.config,
+            "ts": anomaly.start,
+            "window_end": anomaly.end,
+            "onset": anomaly.onset,
+            "axis": anomaly.axis,
+            "layer": anomaly.layer,
+            "symptom": anomaly.symptom,
+            "area": anomaly.area,
+            "severity": anomaly.severity,
+            "grounds": anomaly.grounds,
+            "text": anomaly.text,
+            "peers": anomaly.peers,
+            "phase": anomaly.phase,
+            "iteration": anomaly.iteration,
+            **_suspects(anomaly.suspects),
+            "victims": anomaly.victims,
+            "unobserved": anomaly.unobserved,
+            "templates": anomaly.templates,
+            "json": codec.encode(anomaly).decode(),
+        },
+    )
+
+
+def incident_block(incident: Incident, run_id: str) -> Block:
+    """One row for this revision."""
+    return single(
+        "incidents",
+        {
+            "run_id": run_id,
+            "job": incident.job,
+            "attempt": incident.attempt,
+            "id": incident.id,
+            "revision": incident.revision,
+            "ts": incident.published,
+            "onset": incident.onset,
+            "status": incident.status,
+            "severity": incident.severity,
+            "symptom": incident.symptom,
+            "area": incident.area,
+            "verdict": incident.verdict,
+            "reason": incident.reason,
+            "summary": incident.summary,
+            "next_step": incident.next_step,
+            "phase": incident.phase,
+            "iteration": incident.iteration,
+            **_suspects(incident.suspects),
+            **_places(incident),
+            **_grounds(incident),
+            "notification_key": incident.notification_key,
+            "merged_into": incident.merged_into,
+            "resolution": incident.resolution,
+            "json": codec.encode(incident).decode(),
+        },
+    )
+
+
+def _suspects(suspects: Sequence[Suspect]) -> dict[str, Any]:
+    return {
+        "suspect_ranks": [suspect.rank for suspect in suspects],
+        "suspect_nodes": [suspect.node for suspect in suspects],
+        "suspect_scores": [suspect.score for suspect in suspects],
+        "suspect_reasons": [suspect.why for suspect in suspects],
+    }
+
+
+def _places(incident: Incident) -> dict[str, Any]:
+    return {
+        "victims": incident.victims.ranks,
+        "missing": incident.missing.ranks,
+        "unobserved": incident.unobserved.ranks,
+        "scope_kind": incident.scope.kind,
+        "scope_name": incident.scope.name,
+        "scope_ranks": incident.scope.ranks,
+        "scope_nodes": incident.scope.nodes,
+    }
+
+
+def _grounds(incident: Incident) -> dict[str, Any]:
+    return {
+        "template_ids": [template.id for template in incident.templates],
+        "template_texts": [template.text for template in incident.templates],
+        "evidence_layers": [piece.layer for piece in incident.evidence],
+        "evidence_detectors": [piece.detector for piece in incident.evidence],
+        "evidence_texts": [piece.text for piece in incident.evidence],
+        "evidence_peers": [piece.peers for piece in incident.evidence],
+    }

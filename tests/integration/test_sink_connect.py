@@ -1,0 +1,217 @@
+"""Opening and closing the embedded engine and a server."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import sink_support as support
+
+from schemas import events
+from sinks.clickhouse import open_client
+from sinks.errors import SinkError
+from sinks.migrate import migrate
+from sinks.query import query
+from sinks.sink import Sink
+
+HOLD = """
+import sys
+from sinks.clickhouse import open_client
+with open_client(sys.argv[1]) as client:
+    client.command("CREATE TABLE IF NOT EXISTS t (a Int32) ENGINE = MergeTree ORDER BY a")
+    client.command("INSERT INTO t VALUES (1)")
+    print("open", flush=True)
+    sys.stdin.readline()
+"""
+
+FOREIGN = """
+import sys
+import chdb
+connection = chdb.connect(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+connection.close()
+"""
+
+ROUND_TRIP = """
+import sys
+from sinks.clickhouse import open_client
+from sinks.query import query
+with open_client(sys.argv[1]) as client:
+    print(query(client, sys.argv[2], 9)[2])
+"""
+
+
+def test_paths_open_and_close_one_after_another_in_one_process(tmp_path: Path) -> None:
+    for name in ("one", "two", "one"):
+        with open_client(f"chdb://{tmp_path / name}") as client:
+            client.command("CREATE TABLE IF NOT EXISTS t (a String) ENGINE = MergeTree ORDER BY a")
+            client.insert("t", [[name]], ["a"], column_oriented=True)
+    with open_client(f"chdb://{tmp_path / 'one'}") as client:
+        assert query(client, "SELECT a FROM t", 9)[2] == [["one"], ["one"]]
+
+
+def test_memory_is_empty_again_after_closing_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        with open_client("chdb://") as client:
+            assert migrate(client)
+            assert query(client, "SELECT getSetting('async_insert')", 1)[2] == [[False]]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_keeps_only_itself_and_its_lock(tmp_path: Path) -> None:
+    with open_client(f"chdb://{tmp_path}/deep/it's a db") as client:
+        migrate(client)
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["it's a db", "it's a db.lock"]
+
+
+def test_two_at_once_in_one_process_is_a_clear_error(tmp_path: Path) -> None:
+    dsn = f"chdb://{tmp_path / 'one'}"
+    with open_client(dsn):
+        with pytest.raises(SinkError, match="one is already open in this process"), open_client(dsn):
+            pass
+        with (
+            pytest.raises(SinkError, match="this process holds another embedded database"),
+            open_client(f"chdb://{tmp_path / 'two'}"),
+        ):
+            pass
+    with open_client(f"chdb://{tmp_path / 'two'}"):
+        pass
+
+
+def test_a_path_that_another_process_holds_is_waited_for_and_then_refused(tmp_path: Path) -> None:
+    dsn = f"chdb://{tmp_path / 'db'}"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, dsn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdin and holder.stdout
+        assert holder.stdout.readline() == "open\n"
+        expected = rf"db is locked by process {holder.pid} \(waited 0.2 s\); the embedded database serves one"
+        with pytest.raises(SinkError, match=expected), open_client(dsn, wait_s=0.2):
+            pass
+        release = threading.Timer(0.3, holder.stdin.close)
+        release.start()
+        with open_client(dsn, wait_s=20) as client:
+            assert query(client, "SELECT a FROM t", 9)[2] == [[1]]
+        release.join()
+
+
+def test_a_path_that_a_foreign_program_holds_is_refused(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FOREIGN, str(tmp_path / "db")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdin and holder.stdout
+        holder.stdout.readline()
+        with pytest.raises(SinkError, match="a program that is not ours"), open_client(f"chdb://{tmp_path / 'db'}"):
+            pass
+        holder.stdin.close()
+
+
+def test_a_killed_holder_does_not_lock_for_good(tmp_path: Path) -> None:
+    dsn = f"chdb://{tmp_path / 'db'}"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, dsn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout
+        holder.stdout.readline()
+        holder.kill()
+    with open_client(dsn) as client:
+        assert query(client, "SELECT a FROM t", 9)[2] == [[1]]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo"])
+def test_times_are_exact_to_the_nanosecond_in_any_zone(tmp_path: Path, zone: str) -> None:
+    times = [support.T0, 0, 1, 1_699_999_999_999_999_999, 4_102_444_799_999_999_999]
+    log = support.MemoryLog()
+    log.put(support.batch(*(events.Alert(time=time, name="xid", text="") for time in times)))
+    dsn = f"chdb://{tmp_path / 'db'}"
+    with open_client(dsn) as client:
+        migrate(client)
+        Sink(log, client).drain()
+        sql = "SELECT ts, toUnixTimestamp64Nano(ts), toString(ts), toDate(ts) FROM alerts FINAL ORDER BY ts"
+        here = query(client, sql, 9)[2]
+    assert [row[1] for row in here] == sorted(times)
+    assert ["2025-11-29T12:00:00.123456789Z", support.T0, "2025-11-29 12:00:00.123456789"] in [row[:3] for row in here]
+    there = subprocess.run(
+        [sys.executable, "-c", ROUND_TRIP, dsn, sql],
+        env={**os.environ, "TZ": zone},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert there.stdout.strip() == repr(here)
+
+
+def test_an_unreachable_server_is_one_line_without_password() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(SinkError, match=rf"^cannot reach ClickHouse at 127\.0\.0\.1:{port}: connection refused$"),
+            open_client(f"http://me:s3cret@127.0.0.1:{port}/db"),
+        ):
+            pass
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A server that says no, and repeats what it was given."""
+
+    def do_POST(self) -> None:
+        body = b"Code: 516. DB::Exception: me: no login with s3cret/x. (AUTHENTICATION_FAILED) (version 26.9.2.1)\n"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+def test_a_server_that_refuses_never_makes_the_password_seen() -> None:
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with (
+                pytest.raises(SinkError) as caught,
+                open_client(f"http://me:s3cret%2Fx@127.0.0.1:{server.server_port}/db"),
+            ):
+                pass
+        finally:
+            server.shutdown()
+            thread.join()
+    assert str(caught.value).endswith("refuses: me: no login with ***. (AUTHENTICATION_FAILED)")
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("dsn", "message"),
+    [
+        ("chdb://relative/db", "an absolute path"),
+        ("chdb:///tmp/db?x=1", "an absolute path without"),
+        ("mysql://me:s3cret@host/db", "unknown kind of ClickHouse address 'mysql://me:\\*\\*\\*@host/db'"),
+        ("http://me:s3cret@host:port/db", "cannot read the ClickHouse address 'http://me:\\*\\*\\*@host:port/db'"),
+        ("http://me:s3cret@host/db?nope=1", "unknown option nope"),
+        ("http:///db", "names no host"),
+        ("chdb:///proc/no/db", "cannot open /proc/no/db: "),
+        ("chdb:///dev/null", "cannot open /dev/null: it is not a directory"),
+        ("", "unknown kind of ClickHouse address ''"),
+    ],
+)
+def test_wrong_addresses_are_one_clear_line(dsn: str, message: str) -> None:
+    with pytest.raises(SinkError, match=message) as caught, open_client(dsn):
+        pass
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)

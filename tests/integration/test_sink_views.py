@@ -1,0 +1,158 @@
+"""Migrations, the views that answer what people ask, and how answers look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import sink_support as support
+
+from sinks.clickhouse import Client, open_client
+from sinks.errors import SinkError
+from sinks.migrate import Migration, migrate, migrations
+from sinks.query import query
+from sinks.sink import Sink
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    with open_client(f"chdb://{tmp_path / 'db'}") as opened:
+        migrate(opened)
+        log = support.MemoryLog()
+        log.put(*support.everything())
+        for _ in range(2):
+            Sink(log, opened).drain()
+        yield opened
+
+
+def ask(client: Client, sql: str) -> list[list[object]]:
+    return query(client, sql, 100)[2]
+
+
+def test_migrations_are_applied_once_in_order_and_outlive_closing(tmp_path: Path) -> None:
+    names = [migration.name for migration in migrations()]
+    assert names == sorted(names)
+    with open_client(f"chdb://{tmp_path / 'db'}") as client:
+        assert migrate(client) == names
+        assert migrate(client) == []
+    with open_client(f"chdb://{tmp_path / 'db'}") as client:
+        assert migrate(client) == []
+        recorded = ask(client, "SELECT version, name, checksum FROM migrations FINAL ORDER BY version")
+    assert recorded == [[found.version, found.name, found.checksum] for found in migrations()]
+
+
+def test_a_changed_migration_is_refused_and_a_new_one_applied(client: Client) -> None:
+    first, *rest = migrations()
+    changed = msgspec.structs.replace(first, text=first.text + "-- changed\n")
+    with pytest.raises(SinkError, match="0001_create_logs was applied as 0001_create_logs with another text"):
+        migrate(client, [changed, *rest])
+    new = Migration(9000, "9000_create_x", "CREATE TABLE x (a Int32) ENGINE = Memory;\nINSERT INTO x VALUES (1);\n")
+    assert migrate(client, [first, *rest, new]) == ["9000_create_x"]
+    assert migrate(client, [first, *rest, new]) == []
+    assert ask(client, "SELECT * FROM x") == [[1]]
+
+
+def test_a_failing_statement_is_named_and_its_migration_not_recorded(client: Client) -> None:
+    text = "CREATE TABLE IF NOT EXISTS y (a Int32) ENGINE = Memory;\nSELEC 1;\n"
+    with pytest.raises(SinkError, match=r"migration 9001_add_y, statement 2: Syntax error"):
+        migrate(client, [Migration(9001, "9001_add_y", text)])
+    assert ask(client, "SELECT count() FROM migrations WHERE version = 9001") == [[0]]
+    assert migrate(client, [Migration(9001, "9001_add_y", text.replace("SELEC 1", "SELECT 1"))]) == ["9001_add_y"]
+
+
+def test_incidents_latest_has_the_newest_revision_only(client: Client) -> None:
+    sql = "SELECT id, revision, status, suspect_ranks, suspect_nodes, victims FROM incidents_latest WHERE job = 'job1'"
+    assert ask(client, sql) == [["i1", 2, "resolved", [3], ["node02"], "0-2,4-6"]]
+    assert ask(client, "SELECT revision, status FROM incidents FINAL ORDER BY revision") == [
+        [1, "open"],
+        [2, "resolved"],
+    ]
+
+
+def test_anomalies_and_windows_are_seen_once(client: Client) -> None:
+    assert ask(client, "SELECT id, suspect_ranks, suspect_scores FROM anomalies_latest") == [
+        ["a1", [3, None], [0.75, 0.5]]
+    ]
+    assert ask(client, "SELECT count() FROM windows_latest") == [[4]]
+
+
+def test_rank_timeline_tells_what_a_rank_did(client: Client) -> None:
+    sql = (
+        "SELECT ts, phase, iteration, activities, fatal_rules, exit_codes FROM rank_timeline WHERE rank = 3 ORDER BY ts"
+    )
+    assert ask(client, sql) == [
+        ["2025-11-29T12:00:00.123456789Z", "train", 40, ["communication"], ["oom"], [None, 1]],
+        ["2025-11-29T12:00:10.123456789Z", "train", 40, ["communication"], ["oom"], [None, 1]],
+    ]
+    assert ask(client, "SELECT DISTINCT worker FROM rank_timeline ORDER BY worker") == [["3"], ["4"]]
+
+
+def test_log_templates_count_what_was_printed_once(client: Client) -> None:
+    sql = "SELECT id, text, records, workers FROM log_templates"
+    assert ask(client, sql) == [["t1", "loss is <*>", 20, ["3", "4", "node:node02"]]]
+
+
+def test_otel_logs_speak_opentelemetry(client: Client) -> None:
+    names, types, rows = query(client, "SELECT * FROM otel_logs ORDER BY Timestamp LIMIT 1", 5)
+    row = dict(zip(names, rows[0], strict=True))
+    kinds = dict(zip(names, types, strict=True))
+    assert row["Timestamp"] == "2025-11-29T12:00:00.123456789Z"
+    assert (row["SeverityText"], row["SeverityNumber"], row["ServiceName"]) == ("WARNING", 13, "job1")
+    assert str(row["Body"]).startswith("loss is nan\nat step 40")
+    assert row["ResourceAttributes"] == {
+        "service.name": "job1",
+        "service.instance.id": "3",
+        "host.name": "node02",
+        "k8s.cluster.name": "c1",
+        "rankwatch.attempt": "0",
+        "rankwatch.rank": "3",
+        "rankwatch.local_rank": "1",
+        "rankwatch.role": "trainer",
+        "rankwatch.process_type": "trainer",
+        "rankwatch.coordinates": "dp=1 pp=0,4",
+    }
+    assert row["LogAttributes"]["log.file.path"] == "/logs/3.out"
+    assert row["LogAttributes"]["rankwatch.iteration"] == "40"
+    assert {row[name] for name in ("TraceId", "SpanId", "EventName", "ScopeVersion", "RunId")} == {""}
+    assert kinds["ResourceAttributes"] == kinds["LogAttributes"] == "Map(String, String)"
+    assert kinds["SeverityNumber"] == "UInt8"
+    assert ask(client, "SELECT count() FROM otel_logs WHERE ServiceName = 'job1'") == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT nope FROM logs", "Unknown expression identifier `nope`"),
+        ("SELECT * FROM no_such", "Unknown table expression identifier 'no_such'"),
+        ("SELEC 1", "Syntax error"),
+        ("SELECT throwIf(number = 100000) FROM numbers(200000)", "is non-zero"),
+        ("  -- nothing", "there is no statement"),
+    ],
+)
+def test_wrong_sql_is_one_line_and_the_client_lives_on(client: Client, sql: str, message: str) -> None:
+    with pytest.raises(SinkError) as caught:
+        query(client, sql, 500_000)
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+    assert "version" not in text
+    assert "Stack trace" not in text
+    assert ask(client, "SELECT 1") == [[1]]
+
+
+def test_answers_are_bounded_exact_and_named_even_when_empty(client: Client) -> None:
+    assert query(client, "SELECT number FROM numbers(1000000) -- many", 3) == (["number"], ["UInt64"], [[0], [1], [2]])
+    assert query(client, "SELECT 1 AS a, ts FROM logs WHERE 0;", 3) == (
+        ["a", "ts"],
+        ["UInt8", "DateTime64(9, 'UTC')"],
+        [],
+    )
+    assert ask(client, "SHOW TABLES LIKE 'incidents'") == [["incidents"]]
+    assert query(client, "CREATE TABLE z (a Int32) ENGINE = Memory", 3) == ([], [], [])
+    noon = "toDateTime('2025-11-29 12:00:00', 'Asia/Tokyo')"
+    sql = f"SELECT [ts], toNullable(ts), {noon}, toDate('2025-11-29') FROM logs FINAL ORDER BY ts LIMIT 1"
+    times, one, tokyo, day = ask(client, sql)[0]
+    assert (times, one) == (["2025-11-29T12:00:00.123456789Z"], "2025-11-29T12:00:00.123456789Z")
+    assert (tokyo, str(day)) == ("2025-11-29T03:00:00Z", "2025-11-29")
