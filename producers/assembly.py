@@ -1,0 +1,140 @@
+"""Puts together who is who out of all that was read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from producers.contents import Contents
+from producers.inputs import Unused
+from producers.logfile import LogFile
+from producers.readers import pids, torchrun
+from producers.workers import NO_RUN, Worker, Workers
+
+Slot = tuple[str, str, int]
+"""Run folder, attempt, local rank: one worker's logs."""
+
+
+class Cast(msgspec.Struct, frozen=True):
+    """All workers, which of them wrote which logs, those that only logs describe, and contradictions."""
+
+    workers: Workers
+    writers: dict[Slot, Worker]
+    described: list[Worker]
+    unused: list[Unused]
+
+
+def slot_of(place: torchrun.Place) -> Slot:
+    """The worker's slot that a log lies in."""
+    return place.folder, place.attempt, place.local_rank
+
+
+def cast(contents: Contents) -> Cast:
+    """Workers out of start tables first, then out of what their logs say."""
+    logs: dict[Slot, list[tuple[torchrun.Place, LogFile]]] = defaultdict(list)
+    for place, log in contents.ranks:
+        logs[slot_of(place)].append((place, log))
+    told = {slot: torchrun.said(log for _, log in found) for slot, found in logs.items()}
+    starts = pids.starts(contents.rows("pids"))
+    nodes = _nodes(contents, told)
+    jobs = _jobs(contents, nodes)
+    job = min((place.run for place, _ in contents.ranks), default=NO_RUN)
+    placed = {_slot(place, nodes): place for place, _ in contents.ranks}
+    announced = [pids.worker(start, _job(start, placed, told, jobs, job)) for start in starts]
+    slots = {(worker.job, worker.node, worker.attempt, worker.local_rank): worker for worker in announced}
+    writers: dict[Slot, Worker] = {}
+    described: list[Worker] = []
+    unused: list[Unused] = []
+    for slot, found in sorted(logs.items()):
+        place = found[0][0]
+        worker = slots.get((place.run, nodes[place.folder], place.attempt, place.local_rank))
+        said = told[slot]
+        if worker is None:
+            writers[slot] = _described(place, nodes[place.folder], said, [log for _, log in found])
+            described.append(writers[slot])
+            continue
+        if said.rank is not None and said.rank != worker.rank:
+            reason = f"the log speaks of rank {said.rank}, the table of starts of rank {worker.rank}, which is kept"
+            unused.append(Unused(_speaking(found), 0, reason))
+        writers[slot] = _with_role(worker, said)
+    others = [worker for worker in announced if not any(_same(worker, writer) for writer in writers.values())]
+    return Cast(Workers([*writers.values(), *others], jobs, job), writers, described, unused)
+
+
+def _slot(place: torchrun.Place, nodes: dict[str, str]) -> tuple[str, str, int, str]:
+    return nodes[place.folder], place.attempt, place.local_rank, place.run
+
+
+def _same(worker: Worker, writer: Worker) -> bool:
+    return (worker.node, worker.pid, worker.job) == (writer.node, writer.pid, writer.job)
+
+
+def _with_role(worker: Worker, said: torchrun.Said) -> Worker:
+    # Tables call every worker a trainer where roles are not told apart; the log may know better.
+    if said.role and worker.role in ("", "trainer"):
+        return msgspec.structs.replace(worker, role=said.role)
+    return worker
+
+
+def _speaking(found: list[tuple[torchrun.Place, LogFile]]) -> str:
+    return next((log.file for _, log in found if torchrun.said([log]).rank is not None), found[0][1].file)
+
+
+def _described(place: torchrun.Place, node: str, said: torchrun.Said, logs: list[LogFile]) -> Worker:
+    """A worker that no table knows, as its logs describe it."""
+    return Worker(
+        job=place.run,
+        attempt=place.attempt,
+        node=node or said.host,
+        local_rank=place.local_rank,
+        rank=said.rank,
+        pid=said.pid,
+        role=said.role,
+        start=min((time for log in logs if (time := log.first()) is not None), default=None),
+        rank_reason="neither a table of starts nor the log names the global rank",
+    )
+
+
+def _nodes(contents: Contents, told: dict[Slot, torchrun.Said]) -> dict[str, str]:
+    known = {
+        node
+        for kind in ("pids", "metrics", "stacks")
+        for table in contents.rows(kind)
+        for row in table.rows
+        if (node := row.text("node"))
+    }
+    hosts: dict[str, set[str]] = defaultdict(set)
+    for (folder, _, _), said in told.items():
+        if said.host:
+            hosts[folder].add(said.host)
+    single = {folder: next(iter(names)) for folder, names in hosts.items() if len(names) == 1}
+    return torchrun.nodes((place for place, _ in contents.ranks), single, known)
+
+
+def _jobs(contents: Contents, nodes: dict[str, str]) -> dict[str, str]:
+    """The job of every node that runs only one."""
+    runs: dict[str, set[str]] = defaultdict(set)
+    for place, _ in contents.ranks:
+        runs[nodes[place.folder]].add(place.run)
+    return {node: next(iter(found)) for node, found in sorted(runs.items()) if node and len(found) == 1}
+
+
+def _job(
+    start: pids.Start,
+    placed: dict[tuple[str, str, int, str], torchrun.Place],
+    told: dict[Slot, torchrun.Said],
+    jobs: dict[str, str],
+    job: str,
+) -> str:
+    """The job of a worker start: that of its node, or of the only log in its slot whose text agrees."""
+    if start.node in jobs:
+        return jobs[start.node]
+    found = [
+        place
+        for key, place in sorted(placed.items())
+        if key[:3] == (start.node, start.attempt, start.local_rank)
+        and told[slot_of(place)].pid in (None, start.pid)
+        and told[slot_of(place)].rank in (None, start.rank)
+    ]
+    return found[0].run if len(found) == 1 else job

@@ -1,0 +1,109 @@
+"""Tells files apart by what they hold, reads them, and keeps what was read by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from producers.inputs import UNRECOGNISED, Unused
+from producers.lines import is_binary
+from producers.logfile import LogFile, read_log
+from producers.readers import collectives, launcher, metrics, pids, stacks, torchrun
+from producers.rows import Fields, Rows, sample
+from producers.scan import Source
+
+_TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], ...] = (
+    ("stacks", stacks.fits, stacks.read),
+    ("captures", collectives.fits_table, collectives.read_table),
+    ("pids", pids.fits, pids.read),
+    ("metrics", metrics.fits, metrics.read),
+)
+"""Kinds of row files; the first that fits a row decides."""
+
+
+class Contents(msgspec.Struct):
+    """What the files of a folder hold, in order of their paths; ``unused`` is added to while reading."""
+
+    ranks: list[tuple[torchrun.Place, LogFile]] = []
+    launchers: list[LogFile] = []
+    tables: dict[str, list[Rows]] = {}
+    dumps: list[collectives.Dump] = []
+    unused: list[Unused] = []
+    files: int = 0
+
+    def rows(self, kind: str) -> list[Rows]:
+        """The row files of a kind."""
+        return self.tables.get(kind, [])
+
+    def records(self) -> int:
+        """How many rows, log records and entries of dumps were read."""
+        logs = [log for _, log in self.ranks] + self.launchers
+        return (
+            sum(len(log.records) for log in logs)
+            + sum(len(table.rows) for tables in self.tables.values() for table in tables)
+            + sum(len(dump.entries) for dump in self.dumps)
+        )
+
+
+def read_contents(sources: list[Source], progress: Callable[[str, int, int], None] | None = None) -> Contents:
+    """Everything in ``sources`` that a reader knows; files that cannot be read are noted, not raised."""
+    contents = Contents()
+    for count, source in enumerate(sources):
+        if progress:
+            progress(source.file, count, len(sources))
+        try:
+            reason = _read(source, contents)
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror or error}"
+        if reason:
+            contents.unused.append(Unused(source.file, 0, reason))
+        else:
+            contents.files += 1
+    if progress and sources:
+        progress("", len(sources), len(sources))
+    return contents
+
+
+def _read(source: Source, contents: Contents) -> str:
+    """Reads one file into ``contents``; returns why it was left aside, or nothing."""
+    if is_binary(source.path):
+        return "binary file"
+    if place := torchrun.place(source):
+        contents.ranks.append((place, read_log(source)))
+        return ""
+    if not source.size:
+        return "empty file"
+    if kind := _table_of(source):
+        reader = next(read for name, _, read in _TABLES if name == kind)
+        contents.tables.setdefault(kind, []).append(reader(source))
+        return ""
+    # A launcher's log may begin with a bracket too, so it is looked for before JSON.
+    if launcher.recognised(source):
+        contents.launchers.append(read_log(source))
+        return ""
+    return _read_json(source, contents)
+
+
+def _table_of(source: Source) -> str:
+    for fields in sample(source.path):
+        for kind, fits, _ in _TABLES:
+            if fits(fields):
+                return kind
+    return ""
+
+
+def _read_json(source: Source, contents: Contents) -> str:
+    with source.path.open("rb") as file:
+        if not file.read(4_096).lstrip().startswith(b"{"):
+            return UNRECOGNISED
+    try:
+        dump = collectives.read(source)
+    except ValueError as error:
+        # Rows of a kind that nobody knows are no broken dump.
+        return UNRECOGNISED if sample(source.path) else str(error)
+    if dump is None:
+        return UNRECOGNISED
+    contents.dumps.append(dump)
+    contents.unused.extend(collectives.notes(dump))
+    return ""

@@ -1,0 +1,81 @@
+"""What torchrun's agent of a node prints: signals it sends, workers that failed, and its own end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from producers.lines import LIMIT
+from producers.logfile import LogFile
+from producers.scan import Source
+from producers.times import Moment, dated, possible
+
+_HEAD_BYTES = 1024 * 1024
+_MARKS = re.compile(
+    rb"^(?:\[[A-Za-z_]{1,32}\d{1,6}\]: ?)?\[?[VDIWEC]\d{3,4} \d\d:\d\d:\d\d\.\d{6}[^\n]{0,400}"
+    rb"(?:torch/distributed/(?:elastic|run|launcher)|\[c10d\])"
+    rb"|^torch\.distributed\.elastic\.[\w.]{1,200}(?:Error|Exception)\b",
+    re.MULTILINE,
+)
+_FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: \d{1,6} \(pid: (\d{1,9})\)")
+_PIDS = re.compile(r"(?:Sending process |\(pid: )(\d{1,9})")
+_ENTRY = re.compile(
+    r"time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\n(?:[^\n]{0,400}\n){0,2}?"
+    r" {0,8}exitcode {0,12}: [^\n(]{0,20}\(pid: (\d{1,9})\)"
+)
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """A process's end as its launcher reports it, in nanoseconds."""
+
+    pid: int
+    time: int
+    precise: bool
+
+
+def recognised(source: Source) -> bool:
+    """Whether a text file is a launcher's log, by its first MiB and its last 64 KiB. Raises OSError."""
+    with source.path.open("rb") as file:
+        if _MARKS.search(file.read(_HEAD_BYTES)):
+            return True
+        if source.size <= _HEAD_BYTES:
+            return False
+        file.seek(max(_HEAD_BYTES, source.size - LIMIT))
+        return bool(_MARKS.search(file.read(LIMIT)))
+
+
+def node_of(file: str, known: Iterable[str], mentioned: str) -> str:
+    """The node of a launcher's log.
+
+    A known node at the end of the file's name; else the node of the processes that it mentions; else what stands
+    behind the last underscore, for nothing else names an agent's node.
+    """
+    stem = file.rpartition("/")[2].rpartition(".")[0] or file.rpartition("/")[2]
+    named = [node for node in known if node and re.search(rf"(?:^|[_.-]){re.escape(node)}$", stem)]
+    if named:
+        return max(named, key=lambda node: (len(node), node))
+    return mentioned or (stem.rpartition("_")[2] if "_" in stem else "")
+
+
+def pids(log: LogFile) -> list[int]:
+    """The processes that a launcher's log mentions, in order."""
+    return [int(pid) for record in log.records for pid in _PIDS.findall(record.text)]
+
+
+def exits(log: LogFile, moments: Sequence[Moment | None]) -> dict[int, Exit]:
+    """Ends of processes by id. The line at the moment counts before the report, which is only by the second."""
+    found: dict[int, Exit] = {}
+    for record, moment in zip(log.records, moments, strict=True):
+        entries = [Exit(int(pid), moment.time, True) for pid in _FAILED.findall(record.text)] if moment else []
+        if record.shape == "failure":
+            entries += [
+                Exit(int(pid), when.time, False)
+                for clock, pid in _ENTRY.findall(record.text)
+                if (when := dated(clock)) and possible(when.time)
+            ]
+        for entry in entries:
+            if entry.pid not in found or (entry.precise and not found[entry.pid].precise):
+                found[entry.pid] = entry
+    return found

@@ -1,0 +1,125 @@
+"""Samples of processes and nodes: ``{ts, node, rank, pid, cpu_percent, …, status}`` a row."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any, Literal
+
+from producers.observations import Observation, arrivals
+from producers.rows import Fields, Row, Rows, printable, read_rows
+from producers.scan import Source
+from producers.times import SECOND
+from producers.workers import Workers
+from schemas.events import Heartbeat, Metric
+from schemas.identity import Identity
+
+_NOT_MEASURED = {"ts", "node", "rank", "local_rank", "pid", "attempt", "device", "gpu", "world_size"}
+_UNITS = {
+    "percent": "percent",
+    "bytes": "bytes",
+    "seconds": "s",
+    "s": "s",
+    "ms": "ms",
+    "us": "us",
+    "watts": "W",
+    "celsius": "C",
+    "mhz": "MHz",
+    "ratio": "ratio",
+}
+_STATES = {"process_running": "running", "process_disk_sleep": "disk-sleep", "process_zombie": "zombie"}
+Nonfinite = Literal["", "nan", "inf", "-inf"]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def fits(fields: Fields) -> bool:
+    """Whether a row is a sample: it has a time and a process or node, and measures something."""
+    measured = any(_number(value) for name, value in fields.items() if name not in _NOT_MEASURED)
+    return "ts" in fields and bool({"node", "rank", "pid"} & fields.keys()) and (measured or "status" in fields)
+
+
+def read(source: Source) -> Rows:
+    """The samples of a file. Raises OSError."""
+    return read_rows(source, fits)
+
+
+def alive(row: Row) -> bool:
+    """Whether the sampled process still ran; a zombie has ended and only waits to be reaped."""
+    return row.text("status") not in ("zombie", "dead")
+
+
+def observe(table: Rows, workers: Workers) -> list[Observation]:
+    """Metrics of every row, and a heartbeat for every node and round of sampling."""
+    found: list[Observation] = []
+    for row, arrival in arrivals(table.rows):
+        identity = _identity(row, workers)
+        events = [*_measured(row), *_states(row)]
+        found.extend(Observation(identity, arrival, event, table.file, row.line) for event in events)
+    return found + _heartbeats(table, workers)
+
+
+def _identity(row: Row, workers: Workers) -> Identity:
+    rank, node, pid = row.integer("rank"), row.text("node"), row.integer("pid")
+    if rank is None and pid is None:
+        return Identity(job=workers.job_of(node), node=node, rank_reason="node", process_type="sampler")
+    return workers.identity(rank, node, pid, row.time)
+
+
+def _measured(row: Row) -> list[Metric]:
+    device = row.fields.get("device", row.fields.get("gpu"))
+    named = None if device is None or isinstance(device, dict | list) else printable(str(device))
+    found = []
+    for name, value in sorted(row.fields.items()):
+        if name in _NOT_MEASURED or not _number(value):
+            continue
+        finite, reason = _finite(value)
+        found.append(
+            Metric(
+                time=row.time,
+                name=printable(name),
+                value=finite,
+                nonfinite=reason,
+                unit=_UNITS.get(name.rsplit("_", 1)[-1].lower(), "count"),
+                device=named,
+                pid=row.integer("pid"),
+            )
+        )
+    return found
+
+
+def _finite(value: float) -> tuple[float | None, Nonfinite]:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    if math.isfinite(number):
+        return number, ""
+    return None, "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+
+
+def _states(row: Row) -> list[Metric]:
+    status = row.text("status")
+    if not status:
+        return []
+    return [
+        Metric(time=row.time, name=name, value=float(status == state), unit="", pid=row.integer("pid"))
+        for name, state in _STATES.items()
+    ]
+
+
+def _heartbeats(table: Rows, workers: Workers) -> list[Observation]:
+    rounds: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in table.rows:
+        rounds[row.text("node"), row.time // SECOND].append(row)
+    found = []
+    for (node, _), rows in sorted(rounds.items()):
+        # A process that has ended is no longer seen, though its entry lingers.
+        pids = sorted({pid for row in rows if alive(row) and (pid := row.integer("pid")) is not None})
+        time = max(row.time for row in rows)
+        identity = Identity(job=workers.job_of(node), node=node, rank_reason="node", process_type="sampler")
+        event = Heartbeat(time=time, pids=pids)
+        found.append(Observation(identity, time, event, table.file, max(row.line for row in rows)))
+    return found

@@ -1,0 +1,88 @@
+"""Tables of worker starts: ``{rank, local_rank, node, pid, ts[, role, attempt]}`` a row."""
+
+from __future__ import annotations
+
+import msgspec
+
+from producers.inputs import Unused
+from producers.observations import Observation, arrivals
+from producers.rows import Fields, Row, Rows, read_rows
+from producers.scan import Source
+from producers.workers import Worker, Workers
+from schemas.events import Topology
+
+_MEASURED = ("_percent", "_bytes", "_switches", "status", "threads")
+
+
+def fits(fields: Fields) -> bool:
+    """Whether a row announces a worker: it names rank, local rank and process, and measures nothing."""
+    return {"rank", "local_rank", "pid"} <= fields.keys() and not any(name.endswith(_MEASURED) for name in fields)
+
+
+class Start(msgspec.Struct, frozen=True):
+    """One worker start as its row states it; ``attempt`` is counted where the row does not say."""
+
+    row: Row
+    rank: int
+    local_rank: int
+    node: str
+    pid: int
+    attempt: str
+    role: str
+
+
+def read(source: Source) -> Rows:
+    """The rows of a table; those without usable numbers are left aside. Raises OSError."""
+    table = read_rows(source, fits)
+    bad = [row for row in table.rows if None in (row.integer("rank"), row.integer("local_rank"), row.integer("pid"))]
+    notes = [Unused(source.file, row.line, "rank, local_rank and pid must be whole numbers") for row in bad]
+    lines = {row.line for row in bad}
+    return Rows(table.file, [row for row in table.rows if row.line not in lines], table.unused + notes)
+
+
+def starts(tables: list[Rows]) -> list[Start]:
+    """All worker starts in order of time, each process once."""
+    rows = sorted((row for table in tables for row in table.rows), key=_order)
+    found: dict[tuple[str, int], Start] = {}
+    counted: dict[tuple[str, int], int] = {}
+    for row in rows:
+        node, pid = row.text("node"), row.integer("pid") or 0
+        if (node, pid) in found:
+            continue
+        local_rank = row.integer("local_rank") or 0
+        count = counted.get((node, local_rank), 0)
+        counted[node, local_rank] = count + 1
+        stated = row.fields.get("attempt")
+        attempt = str(stated) if isinstance(stated, int | str) and str(stated) else str(count)
+        rank = row.integer("rank") or 0
+        found[node, pid] = Start(row, rank, local_rank, node, pid, attempt, row.text("role"))
+    return list(found.values())
+
+
+def _order(row: Row) -> tuple[int, str, int]:
+    return row.time, row.text("node"), row.integer("pid") or 0
+
+
+def worker(start: Start, job: str) -> Worker:
+    """The worker that a start announces."""
+    return Worker(
+        job=job,
+        attempt=start.attempt,
+        node=start.node,
+        local_rank=start.local_rank,
+        rank=start.rank,
+        pid=start.pid,
+        role=start.role,
+        start=start.row.time,
+    )
+
+
+def observe(table: Rows, workers: Workers) -> list[Observation]:
+    """A topology event for every start."""
+    found = []
+    for row, arrival in arrivals(table.rows):
+        pid = row.integer("pid") or 0
+        identity = workers.identity(row.integer("rank"), row.text("node"), pid, row.time)
+        event = Topology(time=row.time, pid=pid, world_size=row.integer("world_size"))
+        found.append(Observation(identity, arrival, event, table.file, row.line))
+    return found
