@@ -1,0 +1,190 @@
+"""``rankwatch``: parses arguments, calls, prints. Exit 0 nothing that pages, 1 something, 2 cannot run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankwatch import home
+from rankwatch.errors import KNOWN, UsageError
+from rankwatch.times import parse_time
+
+if TYPE_CHECKING:
+    from rankwatch.diagnose import Diagnosis
+
+EXAMPLES = """examples:
+  rankwatch demo                                  a recorded faulty job through the whole pipeline
+  rankwatch diagnose /logs/job-812345             who is out of step, since when, on what evidence
+  rankwatch diagnose DIR --until 2026-11-29T18:11:20Z --format json
+  rankwatch sql "SELECT symptom, suspect_ranks, summary FROM incidents_latest"
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    main = argparse.ArgumentParser(
+        prog="rankwatch",
+        description="Tells which rank of a distributed training job is out of step, since when, and on what evidence.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    main.add_argument("--version", action="version", version=f"rankwatch {version('rankwatch')}")
+    commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _diagnose_arguments(_command(commands, "diagnose", "recorded files in, report out", EXAMPLES))
+    demo = _command(commands, "demo", "stream a bundled real recording, with the live feed", EXAMPLES)
+    _database(demo)
+    sql = _command(
+        commands,
+        "sql",
+        "ask the database",
+        'example:\n  rankwatch sql "SELECT job, symptom, suspect_ranks FROM incidents_latest LIMIT 5"\n',
+    )
+    sql.add_argument("query", help="a SELECT, SHOW, DESCRIBE or EXISTS statement")
+    sql.add_argument("--format", choices=("table", "tsv", "json"), default="table")
+    sql.add_argument("--max-rows", type=int, default=1000, metavar="N", help="rows to show at most (default 1000)")
+    _database(sql)
+    migrate = _command(commands, "migrate", "bring the database's tables up to date", "")
+    _database(migrate)
+    return main
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, said: str, epilog: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name, help=said, description=said, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def _database(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--clickhouse",
+        metavar="DSN",
+        default=home.default_dsn(),
+        help="chdb:///path for the embedded engine, http(s)://user:password@host:port/db for a server, "
+        "none for no database (default: $RANKWATCH_CLICKHOUSE, else the embedded engine in your data folder)",
+    )
+
+
+def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", type=Path, metavar="DIR", help="recorded files of a job, in any layout known")
+    command.add_argument("--until", metavar="TIME", help="see only what was there then; ISO 8601 (UTC) or Unix seconds")
+    command.add_argument("--format", choices=("text", "json", "html"), default="text")
+    _database(command)
+
+
+def _run_diagnose(arguments: argparse.Namespace) -> int:
+    from producers.recording import read_recording
+    from rankwatch import diagnose, page, text
+    from rankwatch.progress import watching
+
+    until = None if arguments.until is None else parse_time(arguments.until)
+    out, errors = text.console(), text.console(stderr=True)
+    recording = read_recording(arguments.folder)
+    first, last = recording.arrivals[0].time, recording.arrivals[-1].time
+    with watching(out, errors, first, last, feed=False) as watch:
+        found = diagnose.run(recording, until=until, watch=watch)
+    _store(found, arguments.clickhouse)
+    if arguments.format == "json":
+        print(json.dumps(diagnose.as_json(found), indent=1, ensure_ascii=False))
+    elif arguments.format == "html":
+        print(page.page(found), end="")
+    else:
+        text.print_diagnosis(out, found)
+    return 1 if found.pages else 0
+
+
+def _store(found: Diagnosis, dsn: str) -> None:
+    """Store a run; a database that cannot be written to does not take the report away."""
+    from rankwatch import diagnose
+    from sinks.errors import SinkError
+
+    try:
+        diagnose.store(found, dsn, kind="diagnose")
+    except (SinkError, OSError) as error:
+        print(f"rankwatch: the report was not stored: {error}", file=sys.stderr)
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    from producers.recording import read_recording
+    from rankwatch import demo, diagnose, text
+    from rankwatch.progress import watching
+
+    out, errors = text.console(), text.console(stderr=True)
+    with demo.bundled_recording() as folder:
+        recording = read_recording(folder)
+    out.print(f"streaming job {recording.job}, recorded from torchrun with 8 ranks on 4 nodes\n")
+    first, last = recording.arrivals[0].time, recording.arrivals[-1].time
+    with watching(out, errors, first, last, feed=True) as watch:
+        found = diagnose.run(recording, watch=watch)
+    for incident in found.incidents:
+        out.print()
+        text.print_incident(out, incident)
+    counts = diagnose.store(found, arguments.clickhouse, kind="demo")
+    if counts:
+        rows = ", ".join(f"{count} {table}" for table, count in counts.items())
+        out.print(f"\nrows in ClickHouse: {rows}\n\nthe same in SQL:\n")
+        for query in demo.QUERIES:
+            out.print(f'  rankwatch sql "{query.format(run_id=found.run_id)}"')
+    return 0 if found.incidents else 1
+
+
+def _run_sql(arguments: argparse.Namespace) -> int:
+    from sinks import tables
+    from sinks.clickhouse import open_client
+    from sinks.query import query
+
+    if arguments.clickhouse == home.NO_DATABASE:
+        raise UsageError("sql needs a database: give --clickhouse DSN")
+    home.prepare(arguments.clickhouse)
+    with open_client(arguments.clickhouse, wait_s=60.0) as client:
+        columns, _, rows = query(client, arguments.query, arguments.max_rows + 1)
+    show = {"table": tables.format_table, "tsv": tables.format_tsv, "json": tables.format_json_lines}
+    print(show[arguments.format](columns, rows[: arguments.max_rows]))
+    if len(rows) > arguments.max_rows:
+        print(f"rankwatch: only the first {arguments.max_rows} rows are shown; see --max-rows", file=sys.stderr)
+    return 0
+
+
+def _run_migrate(arguments: argparse.Namespace) -> int:
+    from sinks.clickhouse import open_client
+    from sinks.migrate import migrate
+
+    home.prepare(arguments.clickhouse)
+    with open_client(arguments.clickhouse, wait_s=60.0) as client:
+        applied = migrate(client)
+    print("\n".join(f"applied {name}" for name in applied) or "nothing to do")
+    return 0
+
+
+COMMANDS = {"diagnose": _run_diagnose, "demo": _run_demo, "sql": _run_sql, "migrate": _run_migrate}
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        code = COMMANDS[arguments.command](arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): that is its right, and no news.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except KeyboardInterrupt:
+        print("rankwatch: interrupted", file=sys.stderr)
+        return 130
+    except KNOWN as error:
+        print(f"rankwatch: {error}", file=sys.stderr)
+        return 2
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(run())

@@ -1,0 +1,154 @@
+"""Recorded files through the whole pipeline: producers, stages and sink over the in-memory log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+import streams.detectors  # noqa: F401  (registers all detectors)
+from producers.publish import stream
+from producers.recording import Inputs, Recording, read_recording
+from rankwatch.home import NO_DATABASE, prepare
+from schemas.codec import encode
+from schemas.ids import stable_id
+from schemas.results import Incident
+from sinks.clickhouse import open_client
+from sinks.migrate import migrate
+from sinks.runs import Run, record_run
+from sinks.sink import Sink
+from streams import report
+from streams.config import StreamConfig
+from streams.driver import Driver
+from streams.log.memory import MemoryLog
+from streams.versions import versions
+
+Kind = Literal["diagnose", "replay", "demo"]
+Watch = Callable[[int, list[Incident]], None]
+"""Told the time reached and the revisions published since the last call."""
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """What a run found. ``log`` holds everything that the pipeline said."""
+
+    recording: Recording
+    incidents: list[Incident]
+    log: MemoryLog
+    config: StreamConfig
+    until: int | None
+
+    @property
+    def run_id(self) -> str:
+        """The same files, cut at the same time, with the same configuration and versions are the same run."""
+        content = stable_id(*(encode(arrival.batch).decode() for arrival in self.recording.arrivals))
+        return stable_id(
+            "run", content, self.until, self.config.hash, *(f"{name} {at}" for name, at in sorted(versions().items()))
+        )
+
+    @property
+    def pages(self) -> bool:
+        """Whether any incident is critical or a warning."""
+        return any(incident.severity in ("critical", "warning") for incident in self.incidents)
+
+
+def diagnose(
+    root: Path,
+    *,
+    until: int | None = None,
+    config: StreamConfig | None = None,
+    watch: Watch | None = None,
+    partitions: int = 2,
+) -> Diagnosis:
+    """Read ``root``, stream it, and return what was found; with ``until`` (ns) only what was there by then.
+
+    Raises UnreadableRecording where nothing can be read.
+    """
+    return run(read_recording(root), until=until, config=config, watch=watch, partitions=partitions)
+
+
+def run(
+    recording: Recording,
+    *,
+    until: int | None = None,
+    config: StreamConfig | None = None,
+    watch: Watch | None = None,
+    partitions: int = 2,
+) -> Diagnosis:
+    """Stream a recording that has been read."""
+    config = config or StreamConfig()
+    log = MemoryLog(partitions)
+    driver = Driver(log, config)
+    seen = Revisions(log)
+    for time in stream(recording, log, until=until, closing_ns=config.closing_ns):
+        driver.run()
+        if watch is not None:
+            watch(time, list(seen.fresh()))
+    driver.run()
+    return Diagnosis(recording, report.latest(report.revisions(log)), log, config, until)
+
+
+class Revisions:
+    """The incident revisions of a log that have not been handed out yet."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._offsets = dict.fromkeys(range(log.partitions("incidents")), 0)
+
+    def fresh(self) -> Iterator[Incident]:
+        """Those appended since the last call, in order of publication."""
+        found = []
+        for partition, offset in self._offsets.items():
+            entries = self._log.read("incidents", partition, offset, self._log.end("incidents", partition) - offset)
+            self._offsets[partition] = offset + len(entries)
+            found += [report.incident_of(entry) for entry in entries]
+        yield from sorted(found, key=lambda one: (one.published, one.job, one.id, one.revision))
+
+
+def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind, wait_s: float = 60.0) -> dict[str, int]:
+    """Put a run's rows into ClickHouse under its run id; returns rows by table. Raises SinkError."""
+    if dsn == NO_DATABASE:
+        return {}
+    prepare(dsn)
+    arrivals = diagnosis.recording.arrivals
+    with open_client(dsn, wait_s) as client:
+        migrate(client)
+        counts = Sink(diagnosis.log, client, run_id=diagnosis.run_id).drain()
+        record_run(client, run_of(diagnosis, kind, arrivals[0].time, arrivals[-1].time))
+    return counts
+
+
+def run_of(diagnosis: Diagnosis, kind: Kind, started: int, ended: int) -> Run:
+    """The row that describes a run."""
+    return Run(
+        run_id=diagnosis.run_id,
+        kind=kind,
+        job=diagnosis.recording.job,
+        started=started,
+        ended=ended if diagnosis.until is None else min(ended, diagnosis.until),
+        versions=versions(),
+        inputs=diagnosis.recording.inputs.records,
+    )
+
+
+def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The report that tools rely on (DESIGN section 7)."""
+    return {
+        "job": {"id": diagnosis.recording.job},
+        "inputs": inputs_json(diagnosis.recording.inputs),
+        "run_id": diagnosis.run_id,
+        "versions": versions(),
+        "incidents": [report.as_json(incident) for incident in diagnosis.incidents],
+    }
+
+
+def inputs_json(inputs: Inputs) -> dict[str, Any]:
+    """What was read, and what was not, where and why."""
+    return {
+        "files": inputs.files,
+        "records": inputs.records,
+        "unused": [
+            {"file": one.file, "line": one.line, "reason": one.reason, "count": one.count} for one in inputs.unused
+        ],
+    }

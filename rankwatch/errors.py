@@ -1,0 +1,16 @@
+"""What ends a command with one line for the user and exit code 2."""
+
+from __future__ import annotations
+
+from producers.recording import UnreadableRecording
+from sinks.errors import SinkError
+from streams.log.archive import ArchiveError
+from streams.snapshots import SnapshotError
+
+
+class UsageError(Exception):
+    """An argument that cannot be used; the message says what would do."""
+
+
+KNOWN = (UsageError, UnreadableRecording, SinkError, ArchiveError, SnapshotError, OSError)
+"""Errors that a command expects: their message is all that the user sees."""

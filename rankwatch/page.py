@@ -1,0 +1,85 @@
+"""The report as one self-contained HTML page. Everything from a log is escaped; the page runs no script."""
+
+from __future__ import annotations
+
+from html import escape
+
+from rankwatch.diagnose import Diagnosis
+from schemas.results import Incident
+from streams.report import moment
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2330; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin: 0; }
+article { border: 1px solid #d5dae3; border-left: 6px solid #8893a5; border-radius: 6px; }
+article { padding: 1rem; margin: 1.5rem 0; }
+article.critical { border-left-color: #c62828; } article.warning { border-left-color: #e69500; }
+dl { display: grid; grid-template-columns: 8rem 1fr; gap: .3rem 1rem; margin: .8rem 0 0; }
+dt { color: #5a6475; } dd { margin: 0; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; margin-top: .8rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-top: 1px solid #e5e9f0; }
+td { overflow-wrap: anywhere; } th { color: #5a6475; font-weight: 500; white-space: nowrap; }
+code { font: 13px/1.5 ui-monospace, monospace; } .quiet { color: #5a6475; }
+@media (prefers-color-scheme: dark) {
+  body { background: #12161d; color: #dfe4ec; } article { border-color: #2d3542; }
+  th, td { border-color: #2d3542; } dt, th, .quiet { color: #94a0b3; } }
+"""
+
+
+def page(diagnosis: Diagnosis) -> str:
+    """The whole page."""
+    inputs = diagnosis.recording.inputs
+    cards = "".join(_card(incident) for incident in diagnosis.incidents) or "<p>No incident.</p>"
+    until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
+    rows = "".join(
+        f"<tr><td><code>{escape(one.file)}{f':{one.line}' if one.line else ''}</code></td>"
+        f"<td>{escape(one.reason)}</td><td>{one.count}</td></tr>"
+        for one in inputs.unused
+    )
+    unused = f"<h2>Not used</h2><table><tr><th>where<th>why<th>times</tr>{rows}</table>" if rows else ""
+    job = escape(diagnosis.recording.job)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rankwatch: {job}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
+        f"<h1>Job {job}</h1><p class=quiet>{inputs.records} records from {inputs.files} files.{until} "
+        f"Suspects are ranks that stand apart, never root causes.</p>{cards}{unused}</body></html>\n"
+    )
+
+
+def _card(incident: Incident) -> str:
+    at = f", after iteration {incident.iteration}" if incident.iteration is not None else ""
+    nodes = f" on {', '.join(incident.scope.nodes)}" if incident.scope.nodes else ""
+    where = f"{incident.scope.name}{nodes}" if incident.suspects else "no rank is named"
+    facts = [("where", where), ("since", f"{moment(incident.onset)}{at}")]
+    facts += [
+        ("suspect", f"rank {one.rank} on {one.node}, score {one.score:.2f}: {one.why}") for one in incident.suspects
+    ]
+    groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
+    facts += [(label, f"ranks {ranks.ranks}") for label, ranks in groups if ranks.ranks]
+    facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
+    facts += [("resolved", incident.resolution)] if incident.resolution else []
+    facts += [("next", incident.next_step)]
+    listed = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in facts)
+    return (
+        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {incident.symptom}</h2>'
+        f"<dl>{listed}</dl>{_evidence(incident)}{_templates(incident)}"
+        f"<p class=quiet>{incident.id}, revision {incident.revision}, {incident.status}</p></article>"
+    )
+
+
+def _evidence(incident: Incident) -> str:
+    rows = "".join(
+        f"<tr><td>{piece.layer}</td><td>{escape(piece.text)}</td><td>{escape(piece.peers)}</td></tr>"
+        for piece in incident.evidence
+    )
+    return f"<table><tr><th>layer<th>evidence<th>peers</tr>{rows}</table>"
+
+
+def _templates(incident: Incident) -> str:
+    if not incident.templates:
+        return ""
+    rows = "".join(
+        f"<tr><td><code>{escape(one.text)}</code></td><td>{one.ranks}</td><td>{moment(one.first_seen)}</td></tr>"
+        for one in incident.templates
+    )
+    return f"<table><tr><th>suspicious template<th>ranks<th>first seen</tr>{rows}</table>"

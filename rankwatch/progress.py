@@ -1,0 +1,29 @@
+"""A progress bar over event time, on terminals only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from rankwatch.diagnose import Watch
+from rankwatch.text import headline
+from schemas.results import Incident
+from streams.report import moment
+
+
+@contextmanager
+def watching(out: Console, bar: Console, first: int, last: int, *, feed: bool) -> Iterator[Watch]:
+    """A watcher that advances a bar from ``first`` to ``last`` (ns) and, with ``feed``, prints each revision."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=bar, transient=True, disable=not bar.is_terminal) as progress:
+        task = progress.add_task("streaming", total=max(last - first, 1))
+
+        def watch(time: int, revisions: list[Incident]) -> None:
+            progress.update(task, completed=min(time, last) - first, description=moment(time)[11:19])
+            for incident in revisions if feed else ():
+                out.print(headline(incident))
+
+        yield watch

@@ -1,0 +1,114 @@
+"""Incidents as text for people: what, where, since when, on what evidence, how sure, what next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from producers.recording import Inputs
+from rankwatch.diagnose import Diagnosis
+from schemas.results import Incident, Suspect
+from streams.report import moment
+
+_COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
+SHOWN_UNUSED = 20
+
+
+def printable(text: str) -> str:
+    """The text on one line without control characters: a log line must not steer the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that colours on terminals only and obeys NO_COLOR; pipes get unwrapped lines."""
+    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    return made
+
+
+def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
+    """The whole report."""
+    inputs = diagnosis.recording.inputs
+    out.print(f"job {printable(diagnosis.recording.job)}: {inputs.records} records from {inputs.files} files")
+    if diagnosis.until is not None:
+        out.print(f"seen up to {moment(diagnosis.until)}")
+    for incident in diagnosis.incidents:
+        out.print()
+        print_incident(out, incident)
+    if not diagnosis.incidents:
+        out.print("no incident")
+    print_unused(out, inputs)
+
+
+def print_incident(out: Console, incident: Incident) -> None:
+    """One incident as a card."""
+    title = Text()
+    title.append(incident.severity.upper(), style=_COLOUR[incident.severity])
+    title.append(f"  {incident.symptom}", style="bold")
+    title.append(f"  {incident.verdict}, {incident.status}")
+    title.append(f"  {incident.id} revision {incident.revision}", style="dim")
+    out.print(title)
+    for label, line in _lines(incident):
+        row = Text(f"  {label:<11}", style="dim")
+        row.append(printable(line), style="default")
+        out.print(row)
+
+
+def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
+    place = incident.scope
+    nodes = f" on {', '.join(place.nodes)}" if place.nodes and place.kind != "node" else ""
+    yield "where", f"{place.name}{nodes}" if incident.suspects else f"job {incident.job}; no rank is named"
+    at = f", after iteration {incident.iteration}" if incident.iteration is not None else ""
+    phase = f", in {incident.phase}" if incident.phase else ""
+    yield "since", f"{moment(incident.onset)}{at}{phase}"
+    for at_suspect, suspect in enumerate(incident.suspects):
+        yield "suspects" if at_suspect == 0 else "", _suspect(suspect)
+    for label, ranks in (
+        ("victims", incident.victims),
+        ("missing", incident.missing),
+        ("unobserved", incident.unobserved),
+    ):
+        if ranks.ranks:
+            yield label, f"ranks {ranks.ranks}"
+    for number, piece in enumerate(incident.evidence):
+        yield "evidence" if number == 0 else "", f"[{piece.layer}] {piece.text}"
+        if piece.peers:
+            yield "", f"    peers: {piece.peers}"
+    for number, template in enumerate(incident.templates):
+        yield "templates" if number == 0 else "", f"{template.text}  (ranks {template.ranks}, {template.axis})"
+    yield "sure", f"{incident.verdict}: {incident.reason}; area {incident.area}"
+    if incident.resolution:
+        yield "resolved", incident.resolution
+    yield "next", incident.next_step
+
+
+def _suspect(suspect: Suspect) -> str:
+    rank = "unknown rank" if suspect.rank is None else f"rank {suspect.rank}"
+    role = f" {suspect.role}" if suspect.role else ""
+    at = "".join(f" {axis}={value}" for axis, value in sorted(suspect.coordinates.items()))
+    return f"{rank}{role} on {suspect.node or 'an unknown node'}{at}, score {suspect.score:.2f}: {suspect.why}"
+
+
+def print_unused(out: Console, inputs: Inputs) -> None:
+    """What was not used, with file, line and reason."""
+    if not inputs.unused:
+        return
+    out.print()
+    out.print(f"not used ({len(inputs.unused)}):")
+    for one in inputs.unused[:SHOWN_UNUSED]:
+        line = f":{one.line}" if one.line else ""
+        times = f" ({one.count} times)" if one.count > 1 else ""
+        out.print(f"  {printable(one.file)}{line}: {printable(one.reason)}{times}")
+    if len(inputs.unused) > SHOWN_UNUSED:
+        out.print(f"  and {len(inputs.unused) - SHOWN_UNUSED} more; --format json lists all")
+
+
+def headline(incident: Incident) -> Text:
+    """A revision in one line, for a feed."""
+    line = Text(f"{moment(incident.published)}  ")
+    line.append(incident.severity.upper(), style=_COLOUR[incident.severity])
+    line.append(f"  {printable(incident.summary)}")
+    if incident.status == "resolved":
+        line.append(f"  [resolved: {printable(incident.resolution)}]", style="green")
+    return line
