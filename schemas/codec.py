@@ -64,11 +64,12 @@ def headers(kind: str) -> dict[str, str]:
 
 def kind_of(record: msgspec.Struct) -> str:
     """The schema name of a record; a batch is named after its events, so an empty one has no kind."""
-    if isinstance(record, events.Batch):
-        if not record.events:
-            raise CodecError("a batch without events has no kind")
-        return _NAMES[type(record.events[0])]
-    return _NAMES[type(record)]
+    if isinstance(record, events.Batch) and not record.events:
+        raise CodecError("a batch without events has no kind")
+    kind = _NAMES.get(type(record.events[0]) if isinstance(record, events.Batch) else type(record))
+    if kind is None:
+        raise CodecError(f"{type(record).__name__} is no record")
+    return kind
 
 
 def decode(kind: str, value: bytes) -> Any:

@@ -5,11 +5,14 @@ Times are integer nanoseconds UTC. ``precision_ns`` says how far ``time`` may li
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 
 from schemas.identity import Identity
+
+Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""What ClickHouse and everybody else can hold; a larger number makes the record a dead letter at once."""
 
 TimeSource = Literal["printed", "inferred", "captured"]
 
@@ -17,11 +20,11 @@ TimeSource = Literal["printed", "inferred", "captured"]
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What all events have; ``phase`` and ``iteration`` are stamped by the rank stage."""
 
-    time: int
+    time: Int64
     time_source: TimeSource = "captured"
-    precision_ns: int = 0
+    precision_ns: Int64 = 0
     phase: str = ""
-    iteration: int | None = None
+    iteration: Int64 | None = None
 
 
 class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
@@ -35,8 +38,8 @@ class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
     text: str
     level: str = ""
     file: str = ""
-    offset: int = 0
-    line: int = 0
+    offset: Int64 = 0
+    line: Int64 = 0
     signature: str = ""
     parameters: list[str] = []
 
@@ -53,7 +56,7 @@ class Stack(Event, frozen=True, omit_defaults=True, kw_only=True):
     """One thread's frames, outermost first; a failed sample has no frames and a ``failure``."""
 
     process_type: str
-    pid: int
+    pid: Int64
     thread: str = ""
     frames: list[Frame] = []
     active: bool | None = None
@@ -68,7 +71,7 @@ class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
     nonfinite: Literal["", "nan", "inf", "-inf"] = ""
     unit: str = ""
     device: str | None = None
-    pid: int | None = None
+    pid: Int64 | None = None
 
 
 class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
@@ -79,13 +82,13 @@ class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
 
     group: str
     ranks: list[int] = []
-    sequence: int
+    sequence: Int64
     operation: str
     state: Literal["enqueued", "started", "completed"]
     input_sizes: list[list[int]] = []
     output_sizes: list[list[int]] = []
     dtype: str = ""
-    created: int = 0
+    created: Int64 = 0
     point_to_point: bool = False
 
 
@@ -113,13 +116,13 @@ class Alert(Event, frozen=True, omit_defaults=True, kw_only=True):
 class Heartbeat(Event, frozen=True, omit_defaults=True, kw_only=True):
     """The producer of a node lives and sees these processes; it goes on after they end."""
 
-    pids: list[int] = []
+    pids: list[Int64] = []
 
 
 class Topology(Event, frozen=True, omit_defaults=True, kw_only=True):
     """A worker announces itself: the batch's identity holds under this process id."""
 
-    pid: int
+    pid: Int64
     process_type: str = "trainer"
     world_size: int | None = None
 
@@ -145,7 +148,7 @@ class Batch(msgspec.Struct, Generic[E], frozen=True, omit_defaults=True, kw_only
 
     producer: str
     boot: str
-    seq: int
+    seq: Int64
     identity: Identity
     events: list[E]
 
@@ -153,4 +156,4 @@ class Batch(msgspec.Struct, Generic[E], frozen=True, omit_defaults=True, kw_only
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
     """Time itself, appended about once a second to every partition of every raw topic."""
 
-    time: int
+    time: Int64

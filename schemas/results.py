@@ -37,7 +37,7 @@ class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A metric by iteration, columns of equal length; null values stand in ``nonfinite``."""
+    """A metric by iteration, columns of equal length; null values stand in ``nonfinite`` as (iteration, what)."""
 
     name: str
     iterations: list[int]
@@ -135,7 +135,11 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """What the rank stage says of one worker in one window ``[start, end)``."""
+    """What the rank stage says of one worker in one window ``[start, end)``.
+
+    ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
+    the worker said that training was done; ``dropped`` counts by reason what was left out or re-timed.
+    """
 
     id: str
     identity: Identity
@@ -228,7 +232,8 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     """One detector's finding in one closed window of one job.
 
     ``suspects`` are the ranks it singles out, ``victims`` those it shows waiting or failing with others,
-    ``onset`` the earliest time that the evidence supports. ``grounds`` is the detector's reason, a stable word.
+    ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
+    detector's reason, a stable word.
     """
 
     id: str
@@ -247,6 +252,7 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     grounds: str
     text: str
     severity: Severity
+    precision_ns: int = 0
     peers: str = ""
     iteration: int | None = None
     phase: str = ""
