@@ -6,6 +6,7 @@ from html import escape
 
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Incident
+from streams.incidents.compose import since_iteration
 from streams.report import moment
 
 _STYLE = """
@@ -47,7 +48,7 @@ def page(diagnosis: Diagnosis) -> str:
 
 
 def _card(incident: Incident) -> str:
-    at = f", after iteration {incident.iteration}" if incident.iteration is not None else ""
+    at = f", {since_iteration(incident.symptom, incident.iteration)}" if incident.iteration is not None else ""
     nodes = f" on {', '.join(incident.scope.nodes)}" if incident.scope.nodes else ""
     where = f"{incident.scope.name}{nodes}" if incident.suspects else "no rank is named"
     facts = [("where", where), ("since", f"{moment(incident.onset)}{at}")]

@@ -10,6 +10,7 @@ from rich.text import Text
 from producers.recording import Inputs
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Incident, Suspect
+from streams.incidents.compose import since_iteration
 from streams.report import moment
 
 _COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
@@ -59,7 +60,7 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     place = incident.scope
     nodes = f" on {', '.join(place.nodes)}" if place.nodes and place.kind != "node" else ""
     yield "where", f"{place.name}{nodes}" if incident.suspects else f"job {incident.job}; no rank is named"
-    at = f", after iteration {incident.iteration}" if incident.iteration is not None else ""
+    at = f", {since_iteration(incident.symptom, incident.iteration)}" if incident.iteration is not None else ""
     phase = f", in {incident.phase}" if incident.phase else ""
     yield "since", f"{moment(incident.onset)}{at}{phase}"
     for at_suspect, suspect in enumerate(incident.suspects):
@@ -109,6 +110,8 @@ def headline(incident: Incident) -> Text:
     line = Text(f"{moment(incident.published)}  ")
     line.append(incident.severity.upper(), style=_COLOUR[incident.severity])
     line.append(f"  {printable(incident.summary)}")
+    layers = sorted({piece.layer for piece in incident.evidence})
+    line.append(f"  [{', '.join(layers)}]", style="dim")
     if incident.status == "resolved":
         line.append(f"  [resolved: {printable(incident.resolution)}]", style="green")
     return line

@@ -14,7 +14,9 @@ QUIET_PHASES = frozenset({"checkpoint", "evaluation"})
 
 
 class StallRule(msgspec.Struct, frozen=True, kw_only=True):
-    """Silence of at least ``steps`` median steps and ``silence_s`` seconds.
+    """Silence of at least ``steps`` median steps and ``silence_s`` seconds; from ``critical_s`` on it is critical.
+
+    Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen.
 
     Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there: at most
     ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window.
@@ -22,36 +24,64 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
 
     steps: float = 5.0
     silence_s: float = 8.0
+    critical_s: float = 30.0
+    start_up_s: float = 30.0
     quiet_silence_s: float = 600.0
     frozen_cpu_percent: float = 2.0
     frozen_switches: float = 5.0
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` is the latest iteration's time, ``silence`` how long ago that is at the window's end."""
+    """``since`` is the latest iteration's time, ``silence`` how long ago that is at the window's end.
+
+    Before the first iteration, ``since`` is the latest line's time; there is no ``iteration``, and no ``step`` (0).
+    """
 
     since: int
     silence: int
     step: int
-    iteration: int
+    iteration: int | None
     phase: str
+    critical: bool
 
 
 def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     """The stall at the window's end, or null where there is none or none can be known."""
+    if over(view):
+        return None
+    stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
+    if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
+        return None
+    return stall
+
+
+def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     clock = view.clock
-    step = clock.step_ns
-    if clock.time is None or clock.iteration is None or step is None or over(view):
+    if clock.time is None or clock.step_ns is None:
         return None
     silence = window.end - clock.time
-    if silence < max(rule.steps * step, rule.silence_s * SECOND):
+    if silence < max(rule.steps * clock.step_ns, rule.silence_s * SECOND):
         return None
-    if not alive_since(view, clock.time + min(silence // 2, 10 * SECOND)):
+    quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
+    if quiet and not frozen(window, rule):
         return None
-    phase = view.phase
-    if phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND and not frozen(window, rule):
+    return Stall(
+        since=clock.time,
+        silence=silence,
+        step=clock.step_ns,
+        iteration=clock.iteration,
+        phase=view.phase,
+        critical=silence >= rule.critical_s * SECOND,
+    )
+
+
+def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+    """A stall before the first iteration: nobody prints, computes or switches context any more."""
+    since = max((member.last_log for member in view.members.values() if member.last_log is not None), default=None)
+    if since is None or window.end - since < rule.start_up_s * SECOND or not frozen(window, rule):
         return None
-    return Stall(since=clock.time, silence=silence, step=step, iteration=clock.iteration, phase=phase)
+    silence = window.end - since
+    return Stall(since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True)
 
 
 def over(view: AttemptView) -> bool:

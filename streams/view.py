@@ -15,7 +15,10 @@ from streams.lines.layout import coordinates_of
 
 
 class Member(msgspec.Struct, kw_only=True):
-    """One rank. ``last_life`` is the latest time at which anything showed its main process alive."""
+    """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
+
+    ``sighted`` is when its node's producer last saw the process, null if it never did.
+    """
 
     identity: Identity
     first_seen: int
@@ -25,6 +28,7 @@ class Member(msgspec.Struct, kw_only=True):
     exit: Exit | None = None
     requested: int | None = None
     finished: int | None = None
+    sighted: int | None = None
 
     @property
     def main_pid(self) -> int | None:
@@ -120,7 +124,9 @@ class AttemptView(msgspec.Struct, kw_only=True):
                 member.exit = exit_
         for rank, time in window.sightings:
             if rank in self.members:
-                self.members[rank].last_life = max(self.members[rank].last_life, time)
+                member = self.members[rank]
+                member.last_life = max(member.last_life, time)
+                member.sighted = max(member.sighted or time, time)
         for node, time in window.node_life:
             self.node_life[node] = max(time, self.node_life.get(node, time))
         if window.stopped is not None:

@@ -79,7 +79,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
                 symptom="hang",
                 area="unknown",
                 grounds="never_enqueued",
-                severity="critical",
+                severity="critical" if stall.critical else "warning",
                 text=f"rank(s) {rank_ranges(behind)} never enqueued {first.operation} {first.last_enqueued} "
                 f"of group {first.group}; ranks {rank_ranges(blocked)} wait there",
                 peers=f"{len(blocked)} ranks have an operation outstanding, rank(s) {rank_ranges(behind)} none",

@@ -58,6 +58,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             window,
             first.signature,
             onset=first.time,
+            precision_ns=first.precision_ns,
             axis="space",
             layer="hardware" if first.area == "hardware" else "log",
             symptom=first.symptom,

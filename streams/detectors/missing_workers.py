@@ -46,7 +46,7 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         living = [rank for rank, member in view.members.items() if member.last_life > limit]
         if len(living) < self.config.peers * len(view.members):
             return []
-        gone = [rank for rank in sorted(view.members) if view.members[rank].last_life <= limit]
+        gone = [rank for rank, one in sorted(view.members.items()) if one.last_life <= limit and one.exit is None]
         never = sorted(view.expected - set(view.members)) if self._all_should_be_there(view, window) else []
         fresh = [rank for rank in [*gone, *never] if rank not in self.state.reported]
         self.state.reported = sorted({*self.state.reported, *fresh})
@@ -57,8 +57,8 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         return window.end - view.first > self.config.arrival_windows * (window.end - window.start)
 
     def _watched(self, view: AttemptView, rank: int, limit: int) -> bool:
-        """Whether the rank's node still reports, so that its silence is the rank's and not the producer's."""
-        return view.node_life.get(view.node_of(rank), 0) > limit
+        """Whether its node's producer reports and had seen the rank: then the silence is the rank's own."""
+        return view.members[rank].sighted is not None and view.node_life.get(view.node_of(rank), 0) > limit
 
     def _finding(
         self, view: AttemptView, window: AttemptWindow, fresh: list[int], watched: list[int], living: list[int]

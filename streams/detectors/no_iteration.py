@@ -28,7 +28,13 @@ class NoIteration(JobDetector[StallRule, Nothing]):
         if stall is None:
             return []
         silence, step = stall.silence / 1e9, stall.step / 1e9
-        said = f"no iteration for {silence:.0f} s after iteration {stall.iteration}, {silence / step:.0f} steps long"
+        if stall.iteration is None:
+            said, before = f"no line from any rank for {silence:.0f} s, no first iteration", "all processes are frozen"
+        else:
+            said = (
+                f"no iteration for {silence:.0f} s after iteration {stall.iteration}, {silence / step:.0f} steps long"
+            )
+            before = f"median step {step:.3g} s before"
         return [
             self.anomaly(
                 window,
@@ -39,9 +45,9 @@ class NoIteration(JobDetector[StallRule, Nothing]):
                 symptom="hang",
                 area="unknown",
                 grounds="no_iteration",
-                severity="critical",
+                severity="critical" if stall.critical else "warning",
                 text=said,
-                peers=f"median step {step:.3g} s before",
+                peers=before,
                 iteration=stall.iteration,
                 phase=stall.phase,
             )

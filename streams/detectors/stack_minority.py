@@ -103,7 +103,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
                 symptom="hang",
                 area=area,
                 grounds=grounds,
-                severity="critical",
+                severity="critical" if stall.critical else "warning",
                 text=self._text(view, outside, waiting, main),
                 peers=f"ranks {rank_ranges(waiting)} wait in {where}",
                 iteration=stall.iteration,

@@ -208,22 +208,33 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         )
 
     def _onset(self, history: list[Flag]) -> Flag:
-        """The step from which the rank keeps standing out: going back while it does in most of ten steps."""
-        above = [flag.ratio > 1 + (self.config.ratio - 1) / 2 for flag in history]
-        at = len(history)
-        while at > 0 and sum(above[max(0, at - 10) : at]) >= min(10, at) * 0.6:
-            at -= 1
-        for start in range(max(0, at - 10), len(history)):
-            run = above[start : start + 5]
-            if above[start] and sum(run) >= 0.6 * len(run):
-                return history[start]
-        return history[-1]
+        """The step from which the rank keeps standing out.
+
+        A jump is dated by half its height, which noise does not reach; a slow trend by where it leaves its peers.
+        """
+        low = 1 + (self.config.ratio - 1) / 2
+        height = _middle(history[-self.config.steps :], "ratio")
+        start = _run_start([flag.ratio > low for flag in history])
+        half = _run_start([flag.ratio > max(low, (1 + height) / 2) for flag in history])
+        return history[half if half - start <= 5 else start]
 
     def _changed(self, history: list[Flag]) -> bool:
         """Whether the rank had kept up with its peers before: ten steps or more, and none of them standing out."""
         onset = self._onset(history).iteration
         before = [flag for flag in history if flag.iteration < onset]
         return len(before) >= 10 and sum(flag.flagged for flag in before[-10:]) <= 2
+
+
+def _run_start(above: list[bool]) -> int:
+    """Where the run begins that reaches the end: going back while most of ten stand out, then on to its first."""
+    at = len(above)
+    while at > 0 and sum(above[max(0, at - 10) : at]) >= min(10, at) * 0.6:
+        at -= 1
+    for start in range(max(0, at - 10), len(above)):
+        run = above[start : start + 5]
+        if above[start] and sum(run) >= 0.6 * len(run):
+            return start
+    return len(above) - 1
 
 
 def contrast(values: Array, config: StepOutlierConfig) -> tuple[npt.NDArray[np.bool_], Array, Array]:

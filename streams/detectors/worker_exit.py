@@ -83,6 +83,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
             window,
             "killed",
             onset=first.time,
+            precision_ns=1_000_000_000,
             axis="space",
             layer="platform",
             symptom="crash",

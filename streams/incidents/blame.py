@@ -113,8 +113,7 @@ def _ranks(suspects: list[Suspect]) -> set[int | None]:
 def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
     first = min(failures, key=lambda one: (one.onset, one.id))
     base = _Base.of(anomalies, first, symptom=first.symptom)
-    # Times of exits and of untimed tracebacks are exact to a second or two; within that there is no order.
-    together = [one for one in failures if one.onset <= first.onset + 2 * SECOND]
+    together = [one for one in failures if not _after(one, first)]
     suspects = _merged(together)
     ranks = sorted({suspect.rank for suspect in suspects if suspect.rank is not None})
     alike = [one for one in failures if one.templates == first.templates and one.grounds == "own_error"]
@@ -132,6 +131,11 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
     if len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node):
         return base.named(Reason.ONE_NODE, suspects, area=first.area)
     return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
+
+
+def _after(one: Anomaly, first: Anomaly) -> bool:
+    """Whether ``one`` certainly came after ``first``; within their precision, and two seconds, there is no order."""
+    return one.onset - one.precision_ns > first.onset + first.precision_ns + 2 * SECOND
 
 
 _CRASH_REASON = {

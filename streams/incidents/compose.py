@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate
+from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
 from streams.incidents.blame import Decision
 from streams.view import AttemptView
 
@@ -106,11 +106,20 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
     return Scope(kind="group", name=f"ranks {shown}", ranks=shown, nodes=nodes)
 
 
+def since_iteration(symptom: Symptom, iteration: int | None) -> str:
+    """The iteration in words: the last one done before a standstill, the first one that is slow or no number."""
+    if iteration is None:
+        return ""
+    if symptom in ("slowdown", "numerics"):
+        return f"from iteration {iteration} on"
+    return f"after iteration {iteration}"
+
+
 def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
     where = (
         f"job {view.job}" if not decision.suspects else f"{scope.name} on {', '.join(scope.nodes) or 'unknown node'}"
     )
-    at = f" after iteration {decision.iteration}" if decision.iteration is not None else ""
+    at = f" {since_iteration(decision.symptom, decision.iteration)}" if decision.iteration is not None else ""
     return f"{decision.symptom}{at}: {where} ({decision.verdict}; {decision.reason.value})"
 
 

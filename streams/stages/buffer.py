@@ -7,13 +7,12 @@ so that reading them again decides the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
 import msgspec
 
-from schemas.events import Batch, Event
+from schemas.events import Batch
 from streams.config import StreamConfig
 
 
@@ -27,13 +26,14 @@ class Arrival(Enum):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A batch's events of one window, waiting for it to close."""
+    """A batch's events of one window, waiting for it to close; ``retimed`` has new times by index."""
 
     topic: str
     offset: int
     kind: str
     batch: Batch[Any]
     indices: list[int]
+    retimed: dict[int, int]
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -84,35 +84,37 @@ class WindowBuffer:
         """An entry that holds nothing for windows."""
         self._next[topic] = offset + 1
 
-    def add(self, topic: str, offset: int, kind: str, batch: Batch[Any]) -> dict[Arrival, list[tuple[int, int]]]:
-        """Take a batch in; returns (window number, event count) by what became of them."""
+    def add(
+        self, topic: str, offset: int, kind: str, batch: Batch[Any], sent: int
+    ) -> dict[Arrival, list[tuple[int, int]]]:
+        """Take a batch in; returns (window number, event count) by what became of them.
+
+        ``sent`` (ns) stands in for the ticks before the first of them.
+        """
         self._next[topic] = offset + 1
         name = (topic, batch.producer, batch.boot, batch.seq)
         if name in self._seen:
             return {Arrival.DUPLICATE: [(self._seen[name].window, len(batch.events))]}
+        # An event from the future is re-timed to its partition's present, where the operators see it.
+        present = self._watermarks.get(topic, sent)
         by_window: dict[int, list[int]] = {}
+        retimed: dict[int, int] = {}
         for index, event in enumerate(batch.events):
-            by_window.setdefault(self._window_of(topic, event), []).append(index)
+            time = event.time
+            if time > present + self._config.skew_ns:
+                time = retimed[index] = present
+            by_window.setdefault(time // self._config.window_ns, []).append(index)
         outcome: dict[Arrival, list[tuple[int, int]]] = {}
         for window, indices in sorted(by_window.items()):
             fate = self._fate(topic, window)
             if fate is Arrival.BUFFERED:
-                self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices))
+                moved = {index: retimed[index] for index in indices if index in retimed}
+                self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved))
                 self.held_events += len(indices)
             outcome.setdefault(fate, []).append((window, len(indices)))
         if by_window:
             self._seen[name] = _Seen(topic, offset, max(by_window))
         return outcome
-
-    def is_ahead(self, topic: str, event: Event) -> bool:
-        """Whether the event's clock runs ahead of the ticks beyond the skew bound."""
-        watermark = self._watermarks.get(topic)
-        return watermark is not None and event.time > watermark + self._config.skew_ns
-
-    def _window_of(self, topic: str, event: Event) -> int:
-        # An event from the future is re-timed to its partition's present, where the operators see it.
-        time = self._watermarks[topic] if self.is_ahead(topic, event) else event.time
-        return time // self._config.window_ns
 
     def _deadline(self, window: int) -> int:
         return (window + 1) * self._config.window_ns + self._config.lateness_ns
@@ -124,15 +126,20 @@ class WindowBuffer:
             return Arrival.CLOSED
         return Arrival.BUFFERED
 
-    def closable(self) -> Iterator[int]:
-        """Window numbers that the ticks of all topics have passed, in order; the caller closes each."""
+    def closable(self) -> int | None:
+        """The next window that the ticks of all topics have passed, or null.
+
+        Windows that hold nothing are passed over: the last of them stands for all, so a long gap costs nothing, and a
+        partition without events reports its progress all the same.
+        """
         if len(self._watermarks) < len(self._topics):
-            return
+            return None
         low = min(self._watermarks.values())
         last = (low - self._config.lateness_ns) // self._config.window_ns - 1
-        # A partition without events reports its progress all the same, from its latest window on.
-        start = min(self._open, default=last) if self.closed is None else self.closed + 1
-        yield from range(start, last + 1)
+        held = min((window for window in self._open if window <= last), default=None)
+        if held is not None:
+            return held
+        return last if self.closed is None or last > self.closed else None
 
     def close(self, window: int) -> list[Held]:
         """Take out what the window held; it is closed from now on."""

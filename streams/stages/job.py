@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from schemas import results
@@ -80,16 +78,20 @@ class JobStage:
         if progress.skipped and (self._closed is None or progress.end > self._closed):
             self._skipped.add((progress.partition, progress.end))
 
-    def _closable(self) -> Iterator[int]:
+    def _closable(self) -> int | None:
         if len(self._progress) < self._raw_partitions:
-            return
+            return None
         low = min(self._progress.values())
-        start = min(self._open, default=low) if self._closed is None else self._closed + self.config.window_ns
-        yield from range(start, low + 1, self.config.window_ns)
+        if self._closed is None or not self._jobs:
+            # Nobody is waiting for time to pass: go straight to the next window that holds something.
+            end = min((held for held in self._open if held <= low), default=low)
+        else:
+            end = self._closed + self.config.window_ns
+        return end if end <= low and (self._closed is None or end > self._closed) else None
 
     def close(self) -> list[Output] | None:
         """Close the next window that all partitions have reported; its outputs, or null where there is none."""
-        end = next(self._closable(), None)
+        end = self._closable()
         if end is None:
             return None
         held = self._open.pop(end, {})

@@ -31,7 +31,7 @@ class _Worker:
     def __init__(self, state: WorkerState, detectors: list[registry.SeriesDetector[Any, Any]]) -> None:
         self.state = state
         self.detectors = detectors
-        self.idle = 0
+        self.last = 0
         for detector in detectors:
             if detector.name in state.detectors:
                 detector.restore(state.detectors[detector.name])
@@ -89,7 +89,7 @@ class RankStage:
         return self._on_batch(topic, entry, kind, record)
 
     def _on_batch(self, topic: str, entry: Entry, kind: str, batch: events.Batch[Any]) -> list[Output]:
-        outcome = self._buffer.add(topic, entry.offset, kind, batch)
+        outcome = self._buffer.add(topic, entry.offset, kind, batch, entry.time)
         if Arrival.DUPLICATE in outcome:
             self.duplicates += 1
             return []
@@ -115,7 +115,7 @@ class RankStage:
 
     def close(self) -> list[Output] | None:
         """Close the next window that all ticks have passed; its outputs, or null where there is none."""
-        window = next(self._buffer.closable(), None)
+        window = self._buffer.closable()
         if window is None:
             return None
         time = (window + 1) * self.config.window_ns
@@ -129,34 +129,33 @@ class RankStage:
 
     def _summaries(self, held: list[Held], window: int, time: int) -> list[Output]:
         outputs: list[Output] = []
-        active = set()
         for key, items in _by_worker(held).items():
-            active.add(key)
-            identity, ordered = _canonical(items)
-            worker = self._worker(key)
+            identity, ordered, ahead = _canonical(items)
+            worker = self._worker(key, window)
             summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
             drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
-            summary = msgspec.structs.replace(summary, drifts=drifts)
+            dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
+            summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
             outputs.extend(_stamped(identity, stamped, summary, time))
             outputs.append(Output(topic="windows", key=identity.job, record=summary, time=time))
-        self._forget_idle(active)
+        self._forget_idle(window)
         return outputs
 
-    def _worker(self, key: Key) -> _Worker:
-        if key not in self._workers:
-            self._workers[key] = self._new_worker(WorkerState())
-        return self._workers[key]
+    def _worker(self, key: Key, window: int) -> _Worker:
+        worker = self._workers.get(key)
+        if worker is None or window - worker.last > self.config.idle_windows:
+            worker = self._workers[key] = self._new_worker(WorkerState())
+        worker.last = window
+        return worker
 
     def _new_worker(self, state: WorkerState) -> _Worker:
         detectors = registry.build("rank", self.config.detectors)
         return _Worker(state, [one for one in detectors if isinstance(one, registry.SeriesDetector)])
 
-    def _forget_idle(self, active: set[Key]) -> None:
-        for key in list(self._workers):
-            worker = self._workers[key]
-            worker.idle = 0 if key in active else worker.idle + 1
-            if worker.idle > self.config.idle_windows:
-                del self._workers[key]
+    def _forget_idle(self, window: int) -> None:
+        idle = [key for key, worker in self._workers.items() if window - worker.last > self.config.idle_windows]
+        for key in idle:
+            del self._workers[key]
 
     def written(self) -> Snapshot:
         """The state at the window boundary just closed, with the offsets to read on from."""
@@ -164,7 +163,7 @@ class RankStage:
         for key in sorted(self._workers):
             worker = self._workers[key]
             worker.state.detectors = {detector.name: detector.snapshot() for detector in worker.detectors}
-            workers.append((*key, worker.idle, worker.state))
+            workers.append((*key, worker.last, worker.state))
         checkpoint = self._buffer.checkpoint()
         return Snapshot(
             stage=self.name,
@@ -180,9 +179,9 @@ class RankStage:
         self._buffer.restore(state.buffer)
         self.duplicates = state.duplicates
         self._workers = {}
-        for job, name, attempt, idle, worker_state in state.workers:
+        for job, name, attempt, last, worker_state in state.workers:
             worker = self._new_worker(worker_state)
-            worker.idle = idle
+            worker.last = last
             self._workers[job, name, attempt] = worker
 
 
@@ -190,20 +189,24 @@ def _by_worker(held: list[Held]) -> dict[Key, list[tuple[Identity, Any]]]:
     return group_by_worker([(part.batch.identity, part) for part in held])
 
 
-def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[events.Event]]:
-    """A worker's events in the one order that does not depend on arrival, and its identity by the first of them."""
+def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[events.Event], int]:
+    """A worker's events in the one order that does not depend on arrival, its richest identity, how many re-timed."""
     keyed = []
+    ahead = 0
     for identity, part in items:
         batch = part.batch
         for index in part.indices:
             event = batch.events[index]
+            if index in part.retimed:
+                ahead += 1
+                event = msgspec.structs.replace(event, time=part.retimed[index], time_source="inferred")
             keyed.append(((event.time, part.kind, batch.producer, batch.boot, batch.seq, index), identity, event))
     keyed.sort(key=lambda item: item[0])
     richest = min(
         (identity for _, identity, _ in keyed),
         key=lambda identity: (-len(msgspec.json.encode(identity)), msgspec.json.encode(identity)),
     )
-    return richest, [event for _, _, event in keyed]
+    return richest, [event for _, _, event in keyed], ahead
 
 
 def _stamped(identity: Identity, stamped: list[events.Event], summary: results.Window, time: int) -> list[Output]:

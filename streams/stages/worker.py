@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,8 @@ from streams.lines.series import readings_of, total_iterations
 from streams.lines.signature import shape, signature_of
 from streams.stacks import spans_of
 
-T = TypeVar("T")
+EXTREME = 1e300
+"""Beyond this sums overflow; such a sample is counted and left out."""
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -204,8 +205,8 @@ def _metric(draft: _Draft, event: events.Metric) -> None:
     if event.iteration is not None:
         point = Point(event.iteration, event.time, event.value, event.nonfinite, event.unit)
         draft.points.setdefault(event.name, []).append(point)
-    elif event.value is None:
-        key = f"nonfinite.{event.name}"
+    elif event.value is None or abs(event.value) > EXTREME:
+        key = f"nonfinite.{event.name}" if event.value is None else f"extreme.{event.name}"
         draft.dropped[key] = draft.dropped.get(key, 0) + 1
     else:
         draft.gauges.setdefault((event.name, event.device or ""), []).append(event)
