@@ -19,8 +19,9 @@ dl { display: grid; grid-template-columns: 8rem 1fr; gap: .3rem 1rem; margin: .8
 dt { color: #5a6475; } dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; margin-top: .8rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-top: 1px solid #e5e9f0; }
-td { overflow-wrap: anywhere; } th { color: #5a6475; font-weight: 500; white-space: nowrap; }
-code { font: 13px/1.5 ui-monospace, monospace; } .quiet { color: #5a6475; }
+td { overflow-wrap: anywhere; } td:first-child { overflow-wrap: normal; }
+th { color: #5a6475; font-weight: 500; white-space: nowrap; }
+code { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; } .quiet { color: #5a6475; }
 @media (prefers-color-scheme: dark) {
   body { background: #12161d; color: #dfe4ec; } article { border-color: #2d3542; }
   th, td { border-color: #2d3542; } dt, th, .quiet { color: #94a0b3; } }

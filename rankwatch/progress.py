@@ -17,6 +17,8 @@ from streams.report import moment
 @contextmanager
 def watching(out: Console, bar: Console, first: int, last: int, *, feed: bool) -> Iterator[Watch]:
     """A watcher that advances a bar from ``first`` to ``last`` (ns) and, with ``feed``, prints each revision."""
+    # On a terminal both go through one console, or lines and bar would write over each other.
+    bar = out if out.is_terminal else bar
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=bar, transient=True, disable=not bar.is_terminal) as progress:
         task = progress.add_task("streaming", total=max(last - first, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -51,9 +52,18 @@ def print_incident(out: Console, incident: Incident) -> None:
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
     out.print(title)
     for label, line in _lines(incident):
-        row = Text(f"  {label:<11}", style="dim")
-        row.append(printable(line), style="default")
-        out.print(row)
+        for number, part in enumerate(_wrapped(out, printable(line))):
+            row = Text(f"  {'' if number else label:<11}", style="dim")
+            row.append(part, style="default")
+            out.print(row)
+
+
+def _wrapped(out: Console, line: str) -> list[str]:
+    """The line in parts that fit beside their label on a terminal; whole in a pipe."""
+    if not out.is_terminal:
+        return [line]
+    indent = len(line) - len(line.lstrip())
+    return textwrap.wrap(line, max(out.width - 14, 40), subsequent_indent=" " * indent) or [""]
 
 
 def _lines(incident: Incident) -> Iterator[tuple[str, str]]:

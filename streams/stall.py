@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from streams.view import AttemptView, AttemptWindow
+from streams.view import WAITING, AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 QUIET_PHASES = frozenset({"checkpoint", "evaluation"})
@@ -19,7 +19,8 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen.
 
     Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there: at most
-    ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window.
+    ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window. A sample shows the stall
+    if it was taken ``settle_steps`` steps and ``settle_s`` seconds after its beginning.
     """
 
     steps: float = 5.0
@@ -29,6 +30,8 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     quiet_silence_s: float = 600.0
     frozen_cpu_percent: float = 2.0
     frozen_switches: float = 5.0
+    settle_steps: float = 2.0
+    settle_s: float = 1.0
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +46,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
     iteration: int | None
     phase: str
     critical: bool
+    settled: int
 
 
 def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
@@ -52,7 +56,14 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
     stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
         return None
-    return stall
+    return None if at_work(view, window, stall, rule) else stall
+
+
+def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether most sampled ranks are at work rather than waiting or frozen: then it is a quiet phase without a name."""
+    spans = view.main_spans(stall.settled)
+    working = sum(span.activity not in WAITING for span in spans.values())
+    return 2 * working > len(spans) and not frozen(window, rule)
 
 
 def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
@@ -72,6 +83,7 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
         iteration=clock.iteration,
         phase=view.phase,
         critical=silence >= rule.critical_s * SECOND,
+        settled=clock.time + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
     )
 
 
@@ -81,7 +93,8 @@ def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stal
     if since is None or window.end - since < rule.start_up_s * SECOND or not frozen(window, rule):
         return None
     silence = window.end - since
-    return Stall(since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True)
+    settled = since + int(rule.settle_s * SECOND)
+    return Stall(since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled)
 
 
 def over(view: AttemptView) -> bool:

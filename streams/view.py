@@ -10,14 +10,20 @@ from statistics import median
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Exit, Window
+from schemas.results import Activity, Exit, StackSpan, Window
 from streams.lines.layout import coordinates_of
+from streams.stacks import is_main, joined
+
+SAMPLES_KEPT_NS = 60_000_000_000
+WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
+"""What a rank is in while it waits for others, as far as a stack can tell."""
 
 
 class Member(msgspec.Struct, kw_only=True):
     """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
 
-    ``sighted`` is when its node's producer last saw the process, null if it never did.
+    ``sighted`` is when its node's producer last saw the process, null if it never did. ``spans`` has the latest
+    sample of each thread by ``process type|pid|thread``.
     """
 
     identity: Identity
@@ -29,6 +35,22 @@ class Member(msgspec.Struct, kw_only=True):
     requested: int | None = None
     finished: int | None = None
     sighted: int | None = None
+    spans: dict[str, StackSpan] = {}
+
+    def remember(self, spans: list[StackSpan]) -> None:
+        """Take in a window's samples; a thread that is no longer sampled has ended."""
+        for span in spans:
+            key = f"{span.process_type}|{span.pid}|{span.thread}"
+            before = self.spans.get(key)
+            self.spans[key] = joined(before, span) if before and before.position == span.position else span
+        newest = max((span.last for span in self.spans.values()), default=0)
+        self.spans = {key: span for key, span in self.spans.items() if span.last > newest - SAMPLES_KEPT_NS}
+
+    def main_span(self, since: int) -> StackSpan | None:
+        """The main thread's latest sample from ``since`` on, or null."""
+        mains = [span for span in self.spans.values() if span.process_type == "trainer" and is_main(span)]
+        recent = [span for span in mains if span.last >= since]
+        return max(recent, key=lambda span: (span.last, span.pid), default=None)
 
     @property
     def main_pid(self) -> int | None:
@@ -104,6 +126,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
             member = Member(identity=summary.identity, first_seen=summary.start, last_life=life or summary.start)
             self.members[rank] = member
         member.identity = _richer(member.identity, summary.identity)
+        member.remember(summary.stacks)
         member.pids.update(dict(summary.announced))
         member.pids.update({span.pid: span.process_type for span in summary.stacks})
         if life is not None:
@@ -174,6 +197,11 @@ class AttemptView(msgspec.Struct, kw_only=True):
             stage = self.coordinates(rank).get("pp")
             groups.setdefault(f"{identity.process_type}|{identity.role}|{identity.group}|{stage}", []).append(rank)
         return [groups[key] for key in sorted(groups)]
+
+    def main_spans(self, since: int) -> dict[int, StackSpan]:
+        """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out."""
+        spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
+        return {rank: span for rank, span in spans.items() if span is not None}
 
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""

@@ -16,7 +16,10 @@ class Nothing(msgspec.Struct, kw_only=True):
 
 @register
 class NoIteration(JobDetector[StallRule, Nothing]):
-    """Says that the attempt stands still, since when, and by how much; names nobody."""
+    """Says that the attempt stands still, since when, and by how much; names nobody.
+
+    A short silence alone is information: a contrast of stacks or collectives makes it a hang, or its length does.
+    """
 
     name = "no_iteration"
     config_type = StallRule
@@ -45,7 +48,7 @@ class NoIteration(JobDetector[StallRule, Nothing]):
                 symptom="hang",
                 area="unknown",
                 grounds="no_iteration",
-                severity="critical" if stall.critical else "warning",
+                severity="critical" if stall.critical else "info",
                 text=said,
                 peers=before,
                 iteration=stall.iteration,

@@ -9,28 +9,22 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import rank_ranges
-from schemas.results import Activity, Anomaly, Area, StackSpan, Suspect
+from schemas.results import Anomaly, Area, StackSpan, Suspect
 from streams.detectors.registry import JobDetector, register
-from streams.stacks import is_main, joined, place
+from streams.stacks import is_main, place
 from streams.stall import Stall, StallRule, stall_of
-from streams.view import AttemptView, AttemptWindow
-
-WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
+from streams.view import WAITING, AttemptView, AttemptWindow
 
 
 class StackMinorityConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``observed`` is the least share of ranks that must have a sample, ``settle_steps`` when a sample counts."""
+    """``observed`` is the least share of ranks that must have a sample."""
 
     stall: StallRule = StallRule()
     observed: float = 0.6
-    settle_steps: float = 2.0
-    settle_s: float = 1.0
 
 
 class StackMinorityState(msgspec.Struct, kw_only=True):
-    """Each rank's latest span by ``process type|pid|thread``; one entry a thread."""
-
-    spans: dict[int, dict[str, StackSpan]] = {}
+    """No state: the attempt's view remembers the samples."""
 
 
 @register
@@ -43,43 +37,13 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a window, and only during a stall."""
-        self._remember(window)
         stall = stall_of(view, window, self.config.stall)
         if stall is None:
             return []
-        settled = stall.since + int(max(self.config.settle_steps * stall.step, self.config.settle_s * 1e9))
-        main = {}
-        for rank in sorted(view.members):
-            span = self._main_span(rank, settled)
-            if span is not None:
-                main[rank] = span
+        main = view.main_spans(stall.settled)
         if len(main) < self.config.observed * len(view.expected):
             return []
         return self._contrast(view, window, stall, main)
-
-    def _remember(self, window: AttemptWindow) -> None:
-        for summary in window.summaries:
-            if summary.identity.rank is None or not summary.stacks:
-                continue
-            latest = self.state.spans.setdefault(summary.identity.rank, {})
-            for span in summary.stacks:
-                key = f"{span.process_type}|{span.pid}|{span.thread}"
-                before = latest.get(key)
-                same = before is not None and before.position == span.position
-                latest[key] = joined(before, span) if same and before is not None else span
-            newest = max(span.last for span in latest.values())
-            # A thread that is no longer sampled has ended.
-            self.state.spans[summary.identity.rank] = {
-                key: span for key, span in latest.items() if span.last > newest - 60_000_000_000
-            }
-
-    def _main_span(self, rank: int, settled: int) -> StackSpan | None:
-        spans = [
-            span
-            for span in self.state.spans.get(rank, {}).values()
-            if span.process_type == "trainer" and is_main(span) and span.last >= settled
-        ]
-        return max(spans, key=lambda span: (span.last, span.pid), default=None)
 
     def _contrast(
         self, view: AttemptView, window: AttemptWindow, stall: Stall, main: dict[int, StackSpan]
@@ -117,19 +81,20 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
     def _text(self, view: AttemptView, outside: list[int], waiting: list[int], main: dict[int, StackSpan]) -> str:
         if not outside:
             return f"all {len(waiting)} observed ranks wait in communication; no stack tells them apart"
-        said = [f"rank {rank} in {place(main[rank].frames)}{self._helpers(rank)}" for rank in outside[:4]]
+        said = [f"rank {rank} in {place(main[rank].frames)}{self._helpers(view, rank)}" for rank in outside[:4]]
         more = f" and {len(outside) - 4} more" if len(outside) > 4 else ""
         return f"{'; '.join(said)}{more}, while ranks {rank_ranges(waiting)} wait in communication"
 
-    def _helpers(self, rank: int) -> str:
+    def _helpers(self, view: AttemptView, rank: int) -> str:
         """What the rank's loader processes do, where one of them is at work rather than idle."""
-        spans = sorted(self.state.spans.get(rank, {}).items())
+        spans = sorted(view.members[rank].spans.items())
         busy = [span for _, span in spans if span.process_type == "dataloader" and is_main(span)]
         working = [span for span in busy if span.activity != "idle" and span.frames]
         return f", its loader in {place(working[0].frames)}" if working else ""
 
     def _suspect(self, view: AttemptView, rank: int, span: StackSpan) -> Suspect:
         identity = view.members[rank].identity
+        where = f"{place(span.frames)}{self._helpers(view, rank)}"
         samples = f"{span.samples} samples at one place" if span.samples > 1 else "one sample during the stall"
         return Suspect(
             rank=rank,
@@ -137,7 +102,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
             role=identity.role,
             coordinates=view.coordinates(rank),
             score=0.95 if span.samples > 1 else 0.85,
-            why=f"outside communication while its peers wait: {place(span.frames)}{self._helpers(rank)} ({samples})",
+            why=f"outside communication while its peers wait: {where} ({samples})",
         )
 
     def _area(self, view: AttemptView, stall: Stall, span: StackSpan) -> Area:

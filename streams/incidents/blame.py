@@ -13,6 +13,8 @@ import msgspec
 from schemas.results import Anomaly, Area, Suspect, Symptom, Verdict
 
 SECOND = 1_000_000_000
+STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard"})
+"""Detectors that speak only while the job stands still."""
 
 
 class Reason(Enum):
@@ -74,7 +76,7 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Hangs and crashes are one story: whichever stood first is the symptom."""
-    stalls = [one for one in anomalies if one.grounds == "no_iteration"]
+    stalls = [one for one in anomalies if one.detector in STANDSTILL]
     failures = [one for one in anomalies if one.grounds in ("own_error", "own_death", "vanished")]
     failed_at = min((one.onset for one in failures), default=None)
     stalled_at = min((one.end for one in stalls), default=None)
@@ -87,7 +89,7 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 
 def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    stalls = [one for one in anomalies if one.grounds == "no_iteration"]
+    stalls = [one for one in anomalies if one.detector in STANDSTILL]
     stacks = [one for one in anomalies if one.detector == "stack_minority"]
     groups = [one for one in anomalies if one.detector == "collective_laggard"]
     base = _Base.of(anomalies, stalls[0], symptom="hang")
@@ -116,7 +118,7 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
     together = [one for one in failures if not _after(one, first)]
     suspects = _merged(together)
     ranks = sorted({suspect.rank for suspect in suspects if suspect.rank is not None})
-    alike = [one for one in failures if one.templates == first.templates and one.grounds == "own_error"]
+    alike = [one for one in failures if one.grounds == first.grounds and one.templates == first.templates]
     alike_ranks = {suspect.rank for one in alike for suspect in one.suspects}
     if len(alike_ranks) > 1 and len(alike_ranks) >= 0.9 * len(situation.members):
         return base.everybody(Reason.ALL_ALIKE, alike)

@@ -141,19 +141,7 @@ _TELLING = (
 
 def _differs(before: Incident, after: Incident) -> bool:
     """Whether a revision says anything new; evidence of one more window of the same alone does not."""
-    fields = (
-        "verdict",
-        "symptom",
-        "area",
-        "severity",
-        "status",
-        "reason",
-        "onset",
-        "templates",
-        "unobserved",
-        "missing",
-    )
-    if any(getattr(before, name) != getattr(after, name) for name in fields):
+    if any(getattr(before, name) != getattr(after, name) for name in _TELLING):
         return True
     ranks = [[suspect.rank for suspect in one.suspects] for one in (before, after)]
     kinds = [{(e.layer, e.detector) for e in one.evidence} for one in (before, after)]

@@ -9,10 +9,11 @@ import re
 
 import msgspec
 
-from schemas.events import Log
+from schemas.events import Frame, Log
 from schemas.results import Area, CausalRole, Fatal, Symptom
 from streams.lines.signature import peel, shape, signature_of
 from streams.lines.traceback import Traceback, parse_traceback
+from streams.stacks import activity_of
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -40,17 +41,24 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "peer_lost",
-        r"Connection closed by peer|Connection reset by peer|Broken pipe|[Rr]emote (?:worker|process)"
-        r"|ncclRemoteError|NCCL communicator was aborted|Socket Timeout|failed to (?:recv|send), got 0 bytes",
+        r"Connection (?:closed|reset) by peer|Connection(?:Reset|Refused|Aborted)Error|Broken ?[Pp]ipe|[Ss]ocket closed"
+        r"|[Rr]emote (?:worker|process)|ncclRemoteError|NCCL communicator was aborted|Socket Timeout|EOFError"
+        r"|failed to (?:recv|send), got 0 bytes|pair closure|connectFullMesh",
         "cascade",
         "crash",
         "network",
     ),
-    _rule("terminated", r"SignalException|got signal: (?:15|2)\b", "cascade", "crash", "unknown"),
+    _rule(
+        "terminated",
+        r"SignalException|got signal: (?:15|2)\b|KeyboardInterrupt|killed by signal: Terminated",
+        "cascade",
+        "crash",
+        "unknown",
+    ),
     _rule(
         "out_of_memory",
         r"CUDA out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory|MemoryError"
-        r"|invoked oom-killer|Out of memory: Killed process",
+        r"|invoked oom-killer|Out of memory: Killed process|killed by signal: Killed",
         "candidate",
         "memory",
         "memory",
@@ -96,7 +104,16 @@ def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
             return _fatal(event, rule.name, rule.role, rule.symptom, rule.area, traceback)
     if traceback is None:
         return None
+    if in_communication(traceback):
+        # What a collective raises is mostly the loss of a peer; taking it for a cause would name a victim.
+        return _fatal(event, "in_collective", "cascade", "crash", "network", traceback)
     return _fatal(event, "exception", "candidate", "crash", _area_of(traceback, event.text, trained), traceback)
+
+
+def in_communication(traceback: Traceback) -> bool:
+    """Whether the error was raised inside a collective call."""
+    frame = Frame(traceback.function, traceback.file, traceback.line)
+    return activity_of([frame]) == "communication"
 
 
 def _fatal(
