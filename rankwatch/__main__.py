@@ -1,0 +1,5 @@
+"""``python -m rankwatch``."""
+
+from rankwatch.cli import entry
+
+entry()
