@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -128,11 +129,16 @@ def _run_demo(arguments: argparse.Namespace) -> int:
         text.print_incident(out, incident)
     counts = diagnose.store(found, arguments.clickhouse, kind="demo")
     if counts:
-        rows = ", ".join(f"{count} {table}" for table, count in counts.items())
-        out.print(f"\nrows in ClickHouse: {rows}\n\nthe same in SQL:\n")
+        rows = ", ".join(f"{counts[table]} {table}" for table in demo.TABLES if table in counts)
+        out.print(f"\nstored in ClickHouse: {rows}\n\nthe same in SQL:\n")
         for query in demo.QUERIES:
-            out.print(f'  rankwatch sql "{query.format(run_id=found.run_id)}"')
+            out.print(f'  {_program()} sql "{query.format(run_id=found.run_id)}"')
     return 0 if found.incidents else 1
+
+
+def _program() -> str:
+    """How the user can call this program again."""
+    return "rankwatch" if shutil.which("rankwatch") else os.path.relpath(sys.argv[0])
 
 
 def _run_sql(arguments: argparse.Namespace) -> int:

@@ -81,7 +81,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
                 self.total = window.total_iterations
             if window.iteration is not None and (self.iteration is None or window.iteration > self.iteration):
                 self.iteration, self.time = window.iteration, window.iteration_time
-                self.began = self.began if self.began is not None else window.series[0].times[0]
+                self.began = self.began if self.began is not None else window.iteration_time
             for series in window.series[:1]:
                 span = series.iterations[-1] - series.iterations[0]
                 if span > 0 and series.times[-1] > series.times[0]:

@@ -53,11 +53,15 @@ class Flag(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StepOutlierState(msgspec.Struct, kw_only=True):
-    """Values by timer, iteration and rank that are not judged yet; judged steps by timer and rank; step times."""
+    """Values by timer, iteration and rank that are not judged yet; judged steps by timer and rank.
+
+    ``began`` is the first iteration of each timer, from which warm-up counts; ``judged_to`` the last one judged.
+    """
 
     pending: dict[str, dict[int, dict[int, tuple[float, int]]]] = {}
     judged: dict[str, dict[int, list[Flag]]] = {}
     judged_to: dict[str, int] = {}
+    began: dict[str, int] = {}
 
 
 @register
@@ -101,16 +105,17 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             for rank in ranks:
                 newest[rank] = max(iteration, newest.get(rank, iteration))
         low = sorted(newest.values())[len(newest) // 10] if newest else -1
-        first = min(self.state.judged_to.get(timer, min(pending, default=0)), min(pending, default=0))
         ready = [iteration for iteration in sorted(pending) if iteration <= low]
-        counted = [iteration for iteration in ready if iteration >= first + self.config.warm_up_steps or first > 10]
+        if not ready:
+            return
+        warm = self.state.began.setdefault(timer, ready[0]) + self.config.warm_up_steps
+        counted = [iteration for iteration in ready if iteration >= warm]
         judged = self.state.judged.setdefault(timer, {})
         for group in view.peer_groups():
             self._judge_group(group, counted, pending, judged)
         for iteration in ready:
             del pending[iteration]
-        if ready:
-            self.state.judged_to[timer] = ready[-1]
+        self.state.judged_to[timer] = ready[-1]
 
     def _judge_group(
         self,

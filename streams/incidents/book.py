@@ -17,6 +17,7 @@ Suspicious = Callable[[AttemptView, int, list[int]], list[SuspiciousTemplate]]
 
 FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
+KEPT_RESOLVED = 20
 QUIET_WINDOWS = 6
 
 
@@ -55,7 +56,14 @@ class IncidentBook:
             if revision is not None:
                 incident.latest = revision
                 revisions.append(revision)
+        self._forget()
         return revisions
+
+    def _forget(self) -> None:
+        """Keep the open incidents, and of the resolved ones the latest."""
+        resolved = [one for one in self.state.incidents if _resolved(one)]
+        forgotten = {one.first for one in resolved[:-KEPT_RESOLVED]}
+        self.state.incidents = [one for one in self.state.incidents if one.first not in forgotten]
 
     def _join(self, anomaly: Anomaly) -> None:
         family = FAMILY.get(anomaly.symptom, anomaly.symptom)

@@ -110,12 +110,11 @@ class JobKeeper:
             if summary.identity.rank is None:
                 nodes.append(summary)
             else:
-                ranked.setdefault(summary.identity.attempt, []).append(summary)
+                ranked.setdefault(_attempt_of(summary), []).append(summary)
         self._open_attempts(start, ranked)
         exits, sightings = self._claim(nodes, ranked)
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
-        newest = max(self._attempts, key=_attempt_order, default="")
         return {
             name: AttemptWindow(
                 job=self._state.job,
@@ -126,18 +125,19 @@ class JobKeeper:
                 exits=exits.get(name, []),
                 sightings=sightings.get(name, []),
                 node_life=life,
-                stopped=min(stops, default=None) if name == newest else None,
+                # A launcher speaks of the attempt that it runs, not of those that it has given up.
+                stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
             )
-            for name in self._attempts
+            for name, attempt in self._attempts.items()
         }
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
         for name in sorted(ranked, key=_attempt_order):
             if name in self._attempts:
                 continue
-            for older in self._attempts.values():
-                if older.state.view.superseded is None:
+            for older_name, older in self._attempts.items():
+                if older.state.view.superseded is None and _group_of(older_name) == _group_of(name):
                     older.state.view.superseded = start
             view = AttemptView(job=self._state.job, attempt=name, first=start)
             self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
@@ -190,5 +190,16 @@ class JobKeeper:
         return newest, exit_.rank
 
 
+def _attempt_of(summary: Window) -> str:
+    """The attempt, told apart by worker group where ranks restart per group: two ranks 0 are never one member."""
+    identity = summary.identity
+    return f"{identity.group}/{identity.attempt}" if identity.group else identity.attempt
+
+
+def _group_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
 def _attempt_order(name: str) -> tuple[int, str]:
-    return (int(name), name) if name.isdecimal() else (0, name)
+    number = name.rpartition("/")[2]
+    return (int(number), name) if number.isdecimal() else (0, name)
