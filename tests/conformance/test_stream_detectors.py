@@ -1,0 +1,236 @@
+"""What every detector must obey, whichever it is."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from typing import Any
+
+import msgspec
+import pytest
+from streams_support import JOBS, records, run, slowing, steady, written_log
+
+import streams.detectors
+from schemas.codec import decode, encode
+from schemas.results import Anomaly, Drift, Window
+from streams.config import StreamConfig
+from streams.detectors import registry
+from streams.driver import Driver
+from streams.log.memory import MemoryLog
+from streams.view import AttemptView, AttemptWindow
+
+JOB = [one.name for one in registry.registered("job")]
+RANK = [one.name for one in registry.registered("rank")]
+Sequence = list[AttemptWindow]
+MOST_BYTES = 300_000
+
+
+@pytest.fixture(scope="module")
+def sequences() -> dict[str, Sequence]:
+    """Windows by job and attempt, as the job stage showed them to its detectors."""
+    found: dict[str, Sequence] = {}
+    update = AttemptView.update
+
+    def watched(view: AttemptView, window: AttemptWindow) -> None:
+        found.setdefault(f"{view.job}|{view.attempt}", []).append(window)
+        update(view, window)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AttemptView, "update", watched)
+        for name in ("hang", "slow", "restart", "killed"):
+            run(written_log(JOBS[name]()))
+    return found
+
+
+def detector_of(name: str) -> Any:
+    (found,) = [one for stage in ("job", "rank") for one in registry.build(stage, {}) if one.name == name]  # type: ignore[arg-type]
+    return found
+
+
+class Watch:
+    """A detector and the view that it is shown."""
+
+    def __init__(self, name: str, window: AttemptWindow) -> None:
+        self.name = name
+        self.detector = detector_of(name)
+        self.view = AttemptView(job=window.job, attempt=window.attempt, first=window.start)
+
+    def see(self, window: AttemptWindow) -> list[Anomaly]:
+        self.view.update(window)
+        found: list[Anomaly] = self.detector.observe(self.view, window)
+        return found
+
+    def begin_again(self) -> None:
+        """Write everything down and read it back into new objects."""
+        raw = self.detector.snapshot()
+        self.detector = detector_of(self.name)
+        self.detector.restore(msgspec.Raw(bytes(raw)))
+        self.view = msgspec.json.decode(msgspec.json.encode(self.view), type=AttemptView)
+
+
+def findings(name: str, windows: Sequence, cut: int | None = None) -> list[bytes]:
+    watch = Watch(name, windows[0])
+    found: list[bytes] = []
+    for number, window in enumerate(windows):
+        if number == cut:
+            watch.begin_again()
+        found += [encode(one) for one in watch.see(window)]
+    return found
+
+
+def test_the_synthetic_jobs_make_most_detectors_speak(sequences: dict[str, Sequence]) -> None:
+    said = {name for name in JOB for windows in sequences.values() if findings(name, windows)}
+    assert len(said) >= 7, said
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_a_snapshot_at_any_window_changes_no_finding(name: str, sequences: dict[str, Sequence]) -> None:
+    for attempt, windows in sequences.items():
+        expected = findings(name, windows)
+        for cut in range(1, len(windows)):
+            assert findings(name, windows, cut) == expected, f"{attempt}: written down before window {cut}"
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_a_job_detector_says_the_same_twice(name: str, sequences: dict[str, Sequence]) -> None:
+    for windows in sequences.values():
+        assert findings(name, windows) == findings(name, windows)
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_findings_of_a_detector_have_ids_of_their_own(name: str, sequences: dict[str, Sequence]) -> None:
+    ids = [decode("anomaly", one).id for windows in sequences.values() for one in findings(name, windows)]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_findings_say_who_found_them_and_in_which_window(name: str, sequences: dict[str, Sequence]) -> None:
+    for windows in sequences.values():
+        watch = Watch(name, windows[0])
+        for window in windows:
+            for one in watch.see(window):
+                assert (one.detector, one.config) == (name, watch.detector.config_hash)
+                assert (one.job, one.attempt) == (window.job, window.attempt)
+                assert (one.start, one.end) == (window.start, window.end)
+                assert one.onset < one.end
+                assert all(0 < suspect.score <= 1 for suspect in one.suspects)
+                assert not {suspect.rank for suspect in one.suspects} & set(one.victims)
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_the_state_of_a_job_detector_is_json_and_bounded(name: str, sequences: dict[str, Sequence]) -> None:
+    for windows in sequences.values():
+        watch = Watch(name, windows[0])
+        for window in windows:
+            watch.see(window)
+            raw = bytes(watch.detector.snapshot())
+            assert json.loads(raw) is not None
+            assert len(raw) < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_a_healthy_job_gives_no_finding(name: str) -> None:
+    log = written_log(steady("fine", 8, 60).recording)
+    run(log)
+    assert not [one for one in records(log, "anomalies") if one.detector == name]
+
+
+def windows_of_ranks() -> dict[int, list[Window]]:
+    log = written_log(slowing("slow", 4, 160).recording)
+    run(log)
+    found: dict[int, list[Window]] = {}
+    for one in sorted(records(log, "windows"), key=lambda one: one.start):
+        if one.identity.rank is not None:
+            found.setdefault(one.identity.rank, []).append(one)
+    return found
+
+
+def drifts(name: str, windows: list[Window], cut: int | None = None) -> list[Drift]:
+    detector = detector_of(name)
+    found: list[Drift] = []
+    for number, window in enumerate(windows):
+        if number == cut:
+            raw = bytes(detector.snapshot())
+            assert json.loads(raw) is not None
+            assert len(raw) < MOST_BYTES
+            detector = detector_of(name)
+            detector.restore(msgspec.Raw(raw))
+        found += detector.observe(window.series)
+    return found
+
+
+@pytest.mark.parametrize("name", RANK)
+def test_a_snapshot_at_any_window_changes_no_drift(name: str) -> None:
+    by_rank = windows_of_ranks()
+    assert drifts(name, by_rank[3])
+    for windows in by_rank.values():
+        expected = drifts(name, windows)
+        for cut in range(1, len(windows)):
+            assert drifts(name, windows, cut) == expected, cut
+
+
+@pytest.mark.parametrize("name", [*JOB, *RANK])
+def test_a_detector_is_described_and_its_default_settings_hold(name: str) -> None:
+    detector = detector_of(name)
+    assert type(detector).__doc__
+    assert detector.config_type.__doc__
+    assert detector.version >= 1
+    assert detector.config == detector.config_type()
+    assert detector.config.__struct_config__.frozen
+    default = msgspec.to_builtins(detector.config)
+    assert msgspec.convert(default, detector.config_type) == detector.config
+
+
+@pytest.mark.parametrize("name", [*JOB, *RANK])
+def test_other_settings_give_another_configuration_hash(name: str) -> None:
+    detector = detector_of(name)
+    for field in msgspec.structs.fields(detector.config_type):
+        value = getattr(detector.config, field.name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            other = type(detector)(msgspec.structs.replace(detector.config, **{field.name: value * 1.01}))
+            assert other.config_hash != detector.config_hash
+
+
+@pytest.mark.parametrize("name", [*JOB, *RANK])
+def test_an_unknown_parameter_is_a_value_error(name: str) -> None:
+    stage = "job" if name in JOB else "rank"
+    with pytest.raises(ValueError, match="no parameter colour"):
+        registry.build(stage, {name: {"colour": 1}})  # type: ignore[arg-type]
+
+
+def test_an_unknown_detector_is_a_value_error() -> None:
+    for stage in ("job", "rank"):
+        with pytest.raises(ValueError, match="no detector is called crystal_ball"):
+            registry.build(stage, {"crystal_ball": {}})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "settings"),
+    [
+        ("job", "step_outlier", {"steps": 1}),
+        ("job", "step_outlier", {"ratio": "a lot"}),
+        ("rank", "timer_drift", {"reference_steps": 1}),
+        ("rank", "timer_drift", {"steps": None}),
+    ],
+)
+def test_a_value_out_of_bounds_is_a_value_error(stage: Any, name: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        registry.build(stage, {name: settings})
+
+
+@pytest.mark.parametrize("settings", [{"crystal_ball": {}}, {"step_outlier": {"colour": 1}}])
+def test_wrong_settings_stop_the_start_and_not_the_first_window(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Driver(MemoryLog(1), StreamConfig(detectors=settings))
+
+
+def test_two_detectors_of_one_name_are_refused() -> None:
+    known = registry.registered("job")[0]
+    with pytest.raises(ValueError, match="two detectors are called"):
+        registry.register(type("Another", (known,), {}))
+    assert registry.registered("job")[0] is known
+
+
+def test_every_detector_file_registers_one_detector() -> None:
+    modules = {one.name for one in pkgutil.iter_modules(streams.detectors.__path__)} - {"registry"}
+    assert modules == {*JOB, *RANK}

@@ -1,0 +1,371 @@
+"""Synthetic jobs, logs built from them, and what to compare: shared by the suites over both stages."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import streams.detectors  # noqa: F401  (registers all detectors)
+from producers.batches import batch
+from producers.inputs import Inputs
+from producers.observations import Observation
+from producers.publish import publish
+from producers.recording import Recording
+from schemas.codec import decode, encode, headers, kind_of
+from schemas.events import (
+    Batch,
+    Collective,
+    Event,
+    Frame,
+    Heartbeat,
+    Log,
+    Metric,
+    Stack,
+    Tick,
+    Topology,
+)
+from schemas.identity import Identity
+from schemas.ports import Entry
+from schemas.topics import RAW_KINDS, RAW_TOPICS
+from streams.config import StreamConfig
+from streams.driver import Driver, Stage, furthest_behind
+from streams.log.memory import MemoryLog
+
+SECOND = 1_000_000_000
+BASE = 1_795_975_830 * SECOND
+"""The start of a window of ten seconds."""
+CONFIG = StreamConfig()
+SHARED = Path(__file__).resolve().parents[2] / "shared/data/recorded"
+RESULTS = ("windows", "anomalies", "incidents", "templates", "late")
+JUDGED = ("anomalies", "incidents", "templates")
+RANKS_PER_NODE = 2
+TOPIC_OF = {kind: topic for topic, kind in RAW_KINDS.items()}
+
+WAITING = [
+    Frame("<module>", "/job/train.py", 10),
+    Frame("train", "/job/train.py", 94),
+    Frame("all_reduce", "/venv/site-packages/torch/distributed/distributed_c10d.py", 2799),
+]
+LOADING = [
+    Frame("<module>", "/job/train.py", 10),
+    Frame("train", "/job/train.py", 90),
+    Frame("_next_data", "/venv/site-packages/torch/utils/data/dataloader.py", 1400),
+]
+
+
+def at(second: float) -> int:
+    """Nanoseconds of a second of the synthetic time."""
+    return BASE + round(second * SECOND)
+
+
+def node_of(rank: int) -> str:
+    return f"node{rank // RANKS_PER_NODE:02d}"
+
+
+def worker(job: str, rank: int, attempt: str = "0", **more: Any) -> Identity:
+    local = rank % RANKS_PER_NODE
+    return Identity(job=job, attempt=attempt, node=node_of(rank), rank=rank, local_rank=local, **more)
+
+
+def agent(job: str, node: str) -> Identity:
+    return Identity(job=job, node=node, rank_reason="launcher of a node", process_type="launcher")
+
+
+def pid_of(rank: int, attempt: str = "0") -> int:
+    return 1000 + 100 * int(attempt) + rank
+
+
+class Script:
+    """Collects what the workers of a job send; a batch arrives up to ``flush_s`` after its events."""
+
+    def __init__(self, job: str = "job", flush_s: int = 1) -> None:
+        self.job = job
+        self.flush_s = flush_s
+        self.observations: list[Observation] = []
+
+    def send(self, identity: Identity, event: Event) -> None:
+        step = self.flush_s * SECOND
+        arrival = -(-(event.time - BASE) // step) * step + BASE
+        self.observations.append(Observation(identity, arrival, event, "", len(self.observations)))
+
+    def log(self, identity: Identity, second: float, text: str, iteration: int | None = None) -> None:
+        self.send(identity, Log(time=at(second), stream="stdout", text=text, iteration=iteration))
+
+    def start(self, ranks: int, second: float = 0.2, attempt: str = "0") -> None:
+        for rank in range(ranks):
+            who = worker(self.job, rank, attempt)
+            self.send(who, Topology(time=at(second), pid=pid_of(rank, attempt), world_size=ranks))
+            self.log(who, second + 0.1, f"[rank {rank}] starting, world size: {ranks}")
+
+    def train(
+        self,
+        ranks: int,
+        first: int,
+        last: int,
+        *,
+        attempt: str = "0",
+        zero: float = 0.0,
+        compute: Callable[[int, int], float] = lambda rank, step: 300.0,
+    ) -> None:
+        """One step a second: rank 0 prints iteration lines, every rank its step timers."""
+        for step in range(first, last + 1):
+            second = zero + step
+            for rank in range(ranks):
+                who = worker(self.job, rank, attempt)
+                took = compute(rank, step) + 3 * ((rank * 7 + step * 3) % 5)
+                text = (
+                    f"step {step} timers (ms): forward_compute {took:.1f} data_load {20 + rank % 3} allreduce_wait 90.5"
+                )
+                self.log(who, second + 0.5 + rank / 1000, text, step)
+            took = f"elapsed time per iteration (ms): 1000.{step % 10}"
+            loss = f"iteration {step:8d}/ 500 | {took} | lm loss: {9 / step:.4E} |"
+            self.log(worker(self.job, 0, attempt), second + 0.52, loss, step)
+
+    def alive(self, ranks: int, first: int, last: int, *, attempt: str = "0", every: int = 4) -> None:
+        """Metrics of every rank, and heartbeats of every node with the pids that it sees."""
+        for second in range(first, last, every):
+            for rank in range(ranks):
+                who = worker(self.job, rank, attempt)
+                value = 95.0 - rank % 3
+                metric = Metric(time=at(second + 0.3), name="cpu_percent", value=value, pid=pid_of(rank, attempt))
+                self.send(who, metric)
+            for node in sorted({node_of(rank) for rank in range(ranks)}):
+                pids = [pid_of(rank, attempt) for rank in range(ranks) if node_of(rank) == node]
+                self.send(agent(self.job, node), Heartbeat(time=at(second + 0.4), pids=pids))
+
+    def stacks(self, ranks: int, seconds: Iterable[int], outside: int, attempt: str = "0") -> None:
+        for second in seconds:
+            for rank in range(ranks):
+                frames = LOADING if rank == outside else WAITING
+                sample = Stack(
+                    time=at(second + 0.7),
+                    process_type="trainer",
+                    pid=pid_of(rank, attempt),
+                    thread="MainThread",
+                    frames=frames,
+                )
+                self.send(worker(self.job, rank, attempt), sample)
+
+    def dumps(self, ranks: int, second: int, outside: int) -> None:
+        for rank in range(ranks):
+            for sequence in (40, 41):
+                if rank == outside and sequence == 41:
+                    continue
+                state = "completed" if sequence == 40 else "started"
+                one = Collective(
+                    time=at(second + 0.8),
+                    group="default",
+                    ranks=list(range(ranks)),
+                    sequence=sequence,
+                    operation="all_reduce",
+                    state=state,  # type: ignore[arg-type]
+                    created=at(second - 20),
+                )
+                self.send(worker(self.job, rank), one)
+
+    @property
+    def recording(self) -> Recording:
+        return recording_of(self)
+
+
+def recording_of(*scripts: Script) -> Recording:
+    arrivals = batch([one for script in scripts for one in script.observations])
+    return Recording(job=scripts[0].job, arrivals=arrivals, inputs=Inputs(files=1, records=len(arrivals), unused=[]))
+
+
+def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
+    """Rank 5 (or the last) stays in its data loader after iteration 30; the others wait for it."""
+    script = Script(job, flush_s)
+    stuck = min(5, ranks - 1)
+    script.start(ranks)
+    script.train(ranks, 1, 30)
+    script.alive(ranks, 0, 70)
+    script.stacks(ranks, range(35, 70, 5), stuck)
+    script.dumps(ranks, 55, stuck)
+    return script
+
+
+def slowing(job: str = "slow", ranks: int = 8, steps: int = 70, flush_s: int = 1) -> Script:
+    """Rank 3 computes 1.8 times as long from step 30 on."""
+    script = Script(job, flush_s)
+    script.start(ranks)
+    script.train(ranks, 1, steps, compute=lambda rank, step: 540.0 if rank == 3 and step >= 30 else 300.0)
+    script.alive(ranks, 0, steps)
+    return script
+
+
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/job/train.py", line 90, in train\n'
+    "    loss = model(batch)\n"
+    "ValueError: negative length in shard"
+)
+
+
+def restarting(job: str = "again", ranks: int = 4) -> Script:
+    """Rank 2 fails by an error of its own, its peers by its loss; the launchers begin a second attempt."""
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 24)
+    script.alive(ranks, 0, 26)
+    script.log(worker(job, 2), 25.1, TRACEBACK)
+    for rank in (0, 1, 3):
+        script.log(worker(job, rank), 26.0 + rank / 10, f"[rank{rank}]: RuntimeError: Connection closed by peer")
+    for rank in range(ranks):
+        failed = f"failed (exitcode: 1) local_rank: {rank % RANKS_PER_NODE} (pid: {pid_of(rank)}) of binary: python"
+        script.log(agent(job, node_of(rank)), 28.0 + rank / 10, failed)
+    script.start(ranks, 33.2, "1")
+    script.train(ranks, 1, 20, attempt="1", zero=34)
+    script.alive(ranks, 34, 56, attempt="1")
+    return script
+
+
+def dying(job: str = "dead", ranks: int = 4) -> Script:
+    """Rank 1 is killed by a signal; the launchers end the others."""
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 24)
+    script.alive(ranks, 0, 25)
+    for rank in range(ranks):
+        code = -9 if rank == 1 else -15
+        failed = (
+            f"failed (exitcode: {code}) local_rank: {rank % RANKS_PER_NODE} (pid: {pid_of(rank)}) of binary: python"
+        )
+        script.log(agent(job, node_of(rank)), 26.0 + rank, failed)
+    script.log(worker(job, 0), 26.4, "[rank0]: RuntimeError: Connection reset by peer")
+    return script
+
+
+def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, seconds)
+    script.alive(ranks, 0, seconds)
+    return script
+
+
+JOBS: dict[str, Callable[[], Recording]] = {
+    "hang": lambda: hanging().recording,
+    "slow": lambda: slowing().recording,
+    "restart": lambda: restarting().recording,
+    "killed": lambda: dying().recording,
+    "spanning": lambda: hanging("span", 4, flush_s=3).recording,
+    "two at once": lambda: recording_of(hanging("one", 4), restarting("two"), slowing("three", 4, 50)),
+}
+"""Recordings of synthetic jobs by what is wrong with them; each gives at least one incident."""
+
+
+def written_log(recording: Recording, partitions: int = 2, config: StreamConfig = CONFIG) -> MemoryLog:
+    """A log that holds the recording and its ticks, and nothing derived yet."""
+    log = MemoryLog(partitions)
+    publish(recording, log, until=None, closing_ns=config.closing_ns)
+    return log
+
+
+Raw = dict[tuple[str, int], list[Entry]]
+
+
+def raw_of(log: MemoryLog) -> Raw:
+    """The raw topics' entries by topic and partition."""
+    parts = [(topic, number) for topic in RAW_TOPICS for number in range(log.partitions(topic))]
+    return {(topic, number): list(log.read(topic, number, 0, log.end(topic, number))) for topic, number in parts}
+
+
+def log_of(raw: Mapping[tuple[str, int], Sequence[Entry]], log: Any = None) -> Any:
+    """A log with these entries, numbered anew; in memory unless one is given."""
+    log = log if log is not None else MemoryLog(1 + max(number for _, number in raw))
+    for (topic, number), entries in raw.items():
+        for entry in entries:
+            log.append(topic, entry.key, entry.value, entry.headers, entry.time, number)
+    return log
+
+
+def is_tick(entry: Entry) -> bool:
+    return entry.headers["schema"] == "tick"
+
+
+def between_ticks(entries: Sequence[Entry], change: Callable[[list[Entry]], list[Entry]]) -> list[Entry]:
+    """The entries with every run between two ticks changed; the ticks stay where they are."""
+    changed: list[Entry] = []
+    run: list[Entry] = []
+    for entry in entries:
+        if is_tick(entry):
+            changed += [*change(run), entry]
+            run = []
+        else:
+            run.append(entry)
+    return [*changed, *change(run)]
+
+
+def run(
+    log: Any,
+    config: StreamConfig = CONFIG,
+    *,
+    store: Any = None,
+    choose: Callable[[Sequence[tuple[Stage, str, int]]], tuple[int, int]] = furthest_behind,
+) -> Driver:
+    driver = Driver(log, config, store=store, choose=choose)
+    driver.run()
+    return driver
+
+
+def any_of(seed: int, most: int = 8) -> Callable[[Sequence[tuple[Stage, str, int]]], tuple[int, int]]:
+    """A chooser that picks anything that is ready, and any number of entries up to ``most``."""
+    chance = random.Random(seed)
+    return lambda ready: (chance.randrange(len(ready)), chance.randint(1, most))
+
+
+def said(log: Any, topics: Sequence[str] = RESULTS) -> dict[str, list[bytes]]:
+    """Encoded values by topic, sorted, duplicates kept; progress is left out."""
+    return {topic: sorted(values_of(log, topic)) for topic in topics}
+
+
+def values_of(log: Any, topic: str) -> list[bytes]:
+    found = []
+    for number in range(log.partitions(topic)):
+        for entry in log.read(topic, number, 0, log.end(topic, number)):
+            if entry.headers["schema"] != "progress":
+                found.append(bytes(entry.value))
+    return found
+
+
+def folded(log: Any, topics: Sequence[str] = RESULTS) -> dict[str, list[bytes]]:
+    """As ``said``, each value once: what a reader sees who drops what it has seen."""
+    return {topic: sorted(set(values_of(log, topic))) for topic in topics}
+
+
+def records(log: Any, topic: str) -> list[Any]:
+    """Decoded records of a topic, partition by partition, progress left out."""
+    kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
+    kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice"}
+    return [decode(kinds[topic], value) for value in values_of(log, topic)]
+
+
+def put(log: Any, one: Batch[Any], partition: int | None = None) -> tuple[int, int]:
+    """Append one batch to the raw topic of its kind."""
+    kind = kind_of(one)
+    time = max(event.time for event in one.events)
+    return log.append(TOPIC_OF[kind], one.identity.key.encode(), encode(one), headers(kind), time, partition)
+
+
+def tick(log: Any, second: float, topics: Sequence[str] = RAW_TOPICS, partitions: Iterable[int] | None = None) -> None:
+    """Append a tick to all raw topics, or to those named."""
+    for topic in topics:
+        for number in partitions if partitions is not None else range(log.partitions(topic)):
+            log.append(topic, b"", encode(Tick(time=at(second))), headers("tick"), at(second), number)
+
+
+def lines(
+    seconds: Iterable[float], *, job: str = "job", rank: int = 0, seq: int = 0, text: str = "hello", producer: str = "p"
+) -> Batch[Any]:
+    """A batch of log lines at these seconds."""
+    found = [Log(time=at(second), stream="stdout", text=text) for second in seconds]
+    return Batch(producer=producer, boot="b", seq=seq, identity=worker(job, rank), events=found)
+
+
+def plain(record: msgspec.Struct) -> Any:
+    return msgspec.to_builtins(record)

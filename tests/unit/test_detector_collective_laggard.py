@@ -1,0 +1,92 @@
+"""Collectives during a stall: who never enqueued what its group waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from detection_support import closed, healthy, named, new_view, reached, run, stalled, stepping, still
+
+from schemas.results import Anomaly, CollectiveState
+from streams.detectors.collective_laggard import CollectiveLaggard
+
+RANKS = 8
+
+
+def finding(states: Mapping[int, Sequence[CollectiveState]], ranks: int = RANKS) -> list[Anomaly]:
+    extra = {rank: {"collectives": list(found)} for rank, found in states.items()}
+    return run(CollectiveLaggard(), new_view(), stalled(ranks, extra))[-1]
+
+
+def waiting(*apart: int, ranks: int = RANKS) -> dict[int, list[CollectiveState]]:
+    return {rank: [reached("world", 41, 40)] for rank in range(ranks) if rank not in apart}
+
+
+def test_the_one_that_never_enqueued_it_is_named() -> None:
+    (found,) = finding(waiting(5) | {5: [reached("world", 40)]})
+    assert (named([found]), found.grounds, found.victims) == ([[5]], "never_enqueued", [0, 1, 2, 3, 4, 6, 7])
+    assert "all_reduce 41 of group world" in found.text
+
+
+def test_a_laggard_that_waits_in_another_group_is_a_link_of_the_chain() -> None:
+    chain = waiting(4, 5) | {
+        4: [reached("world", 40), reached("pair", 9, 8)],
+        5: [reached("world", 40), reached("pair", 8)],
+    }
+    (found,) = finding(chain)
+    assert named([found]) == [[5]]
+
+
+def test_a_laggard_that_waits_for_a_send_is_a_link_too() -> None:
+    (found,) = finding(waiting(4, 5) | {4: [reached("world", 40, 39)], 5: [reached("world", 40)]})
+    assert named([found]) == [[5]]
+
+
+def test_where_every_laggard_waits_somewhere_nobody_is_named() -> None:
+    loop = {0: [reached("a", 2, 1), reached("b", 1)], 1: [reached("a", 1), reached("b", 2, 1)]}
+    assert named(finding(loop, ranks=2)) in ([], [[]])
+
+
+def test_two_that_are_one_ahead_of_thirty_are_innocent_and_so_are_the_thirty() -> None:
+    ahead = {rank: [reached("world", 41, 40)] for rank in (0, 1)}
+    assert finding(ahead | {rank: [reached("world", 40)] for rank in range(2, 32)}, ranks=32) == []
+
+
+def test_all_alike_or_all_done_say_nothing() -> None:
+    assert finding(waiting()) == []
+    assert finding({rank: [reached("world", 40)] for rank in range(RANKS)}) == []
+    assert finding({}) == []
+
+
+def test_a_rank_without_a_dump_is_unobserved_not_behind() -> None:
+    (found,) = finding(waiting(5, 6) | {5: [reached("world", 40)]})
+    assert (named([found]), found.unobserved) == ([[5]], [6])
+    assert finding(waiting(5)) == []
+
+
+def test_a_rank_of_another_group_is_not_behind() -> None:
+    assert finding(waiting(5) | {5: [reached("other", 3)]}) == []
+
+
+def test_dumps_from_before_the_stall_are_ignored() -> None:
+    assert finding(waiting(5) | {5: [reached("world", 40, second=8)]}) == []
+
+
+def test_dumps_of_a_job_that_iterates_say_nothing() -> None:
+    moving = closed(
+        (
+            stepping(rank, 10, first=11, collectives=[reached("world", 41, 41 if rank == 5 else 40, second=15)])
+            for rank in range(RANKS)
+        ),
+        10,
+    )
+    assert run(CollectiveLaggard(), new_view(), [healthy(RANKS), moving]) == [[], []]
+
+
+def test_what_a_dump_said_is_remembered_through_a_restore() -> None:
+    extra = {rank: {"collectives": found} for rank, found in (waiting(5) | {5: [reached("world", 40)]}).items()}
+    windows = stalled(RANKS, extra)
+    view, first = new_view(), CollectiveLaggard()
+    run(first, view, windows)
+    again = CollectiveLaggard()
+    again.restore(first.snapshot())
+    assert named(run(again, view, [still(RANKS, 40)])[0]) == [[5]]

@@ -1,0 +1,91 @@
+"""Workers that show no life any more, or never came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from detection_support import at, closed, ended, healthy, named, new_view, run, summary
+
+from schemas.results import Anomaly, Exit
+from streams.detectors.missing_workers import MissingWorkers
+from streams.view import AttemptWindow
+
+RANKS = 8
+NODES = [f"node{number:02d}" for number in range(4)]
+
+
+def window(
+    start: float,
+    gone: Iterable[int] = (),
+    *,
+    nodes: Iterable[str] = NODES,
+    exits: Iterable[tuple[int, Exit]] = (),
+    **fields: Any,
+) -> AttemptWindow:
+    lost = set(gone)
+    alive = [rank for rank in range(RANKS) if rank not in lost]
+    sightings = [(rank, at(start + 10)) for rank in alive if f"node{rank // 2:02d}" in set(nodes)]
+    life = [(node, at(start + 10)) for node in nodes]
+    summaries = (summary(rank, start) for rank in alive)
+    return closed(summaries, start, sightings=sightings, node_life=life, exits=list(exits), **fields)
+
+
+def found(*windows: AttemptWindow, first: AttemptWindow | None = None) -> list[Anomaly]:
+    start = first or window(0)
+    return [one for each in run(MissingWorkers(), new_view(), [start, *windows]) for one in each]
+
+
+def test_a_rank_whose_node_lives_and_whose_peers_live_has_vanished() -> None:
+    (one,) = found(*(window(start, [5]) for start in (10, 20, 30)))
+    assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[5]], "vanished", "critical", [])
+
+
+def test_one_window_of_silence_is_a_hint_only() -> None:
+    assert found(window(10, [5]), window(20)) == []
+
+
+def test_a_rank_whose_node_is_silent_is_unobserved() -> None:
+    silent = [window(start, [4, 5], nodes=[NODES[0], NODES[1], NODES[3]]) for start in (10, 20, 30)]
+    (one,) = found(*silent)
+    assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[]], "unobserved", "info", [4, 5])
+
+
+def test_a_window_without_a_partition_says_nothing() -> None:
+    assert found(*(window(start, [5], unavailable=True) for start in (10, 20, 30))) == []
+
+
+def test_where_most_are_silent_nobody_is_missing() -> None:
+    assert found(*(window(start, range(1, RANKS)) for start in (10, 20, 30))) == []
+
+
+def test_a_job_that_is_over_misses_nobody() -> None:
+    first = healthy(RANKS, total_iterations=10)
+    assert found(*(window(start, [5]) for start in (10, 20, 30)), first=first) == []
+
+
+def test_each_rank_is_missed_once() -> None:
+    lost = [window(start, [5]) for start in (10, 20, 30)]
+    more = [window(start, [5, 2]) for start in (40, 50, 60, 70)]
+    assert named(found(*lost, *more)) == [[5], [2]]
+
+
+def test_a_rank_that_its_launcher_told_to_end_has_not_vanished() -> None:
+    # Ranks 4 and 5 share a node: 5 failed, 4 was ended by its launcher, the other nodes wait for their time-out.
+    request = (4, ended(11, signal="SIGTERM", requested=True))
+    ends = [request, (4, ended(12, -15, "SIGTERM")), (5, ended(11, 1))]
+    (first, *rest) = [window(10, [4, 5], exits=ends), window(20, [4, 5]), window(30, [4, 5])]
+    assert all(4 not in ranks for ranks in named(found(first, *rest)))
+
+
+def test_a_request_to_end_is_enough_where_the_end_itself_is_not_reported() -> None:
+    request = (4, ended(11, signal="SIGTERM", requested=True))
+    lost = [window(10, [4], exits=[request]), window(20, [4]), window(30, [4])]
+    assert all(4 not in ranks for ranks in named(found(*lost)))
+
+
+def test_a_rank_that_never_came_is_missed_after_a_while() -> None:
+    first = closed((summary(rank, 0, world_size=9) for rank in range(RANKS)), 0)
+    later = [window(start) for start in range(10, 320, 10)]
+    (one,) = found(*later, first=first)
+    assert (named([one]), one.unobserved, one.end) == ([[]], [8], at(310))

@@ -1,0 +1,137 @@
+"""Stacks during a stall: who stands outside communication while the peers wait inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from detection_support import (
+    ALL_REDUCE,
+    BACKWARD,
+    BARRIER,
+    GETITEM,
+    LOADER_WAIT,
+    OWN,
+    SAVE,
+    closed,
+    healthy,
+    named,
+    new_view,
+    run,
+    stack,
+    stalled,
+    stepping,
+    still,
+    summary,
+)
+
+from schemas.events import Frame
+from schemas.results import Anomaly, StackSpan
+from streams.detectors.stack_minority import StackMinority
+
+RANKS = 8
+ELSEWHERE = [Frame("<module>", "/workspace/train2.py", 70), Frame("evaluate", "/workspace/train2.py", 44)]
+
+
+def finding(stacks: Mapping[int, Sequence[StackSpan]], ranks: int = RANKS, **layout: int) -> list[Anomaly]:
+    extra: dict[int, dict[str, Any]] = {rank: {"stacks": list(spans)} for rank, spans in stacks.items()}
+    return run(StackMinority(), new_view(), stalled(ranks, extra, **layout))[-1]
+
+
+def all_in(*apart: int, frames: list[Frame] = ALL_REDUCE) -> dict[int, list[StackSpan]]:
+    return {rank: [stack(frames, 33, 38)] for rank in range(RANKS) if rank not in apart}
+
+
+@pytest.mark.parametrize(
+    ("frames", "area"), [(OWN, "unknown"), (LOADER_WAIT, "data"), (SAVE, "checkpoint"), (ELSEWHERE, "unknown")]
+)
+@pytest.mark.parametrize("peers", [ALL_REDUCE, BACKWARD, BARRIER])
+def test_the_one_outside_is_named_and_its_peers_are_victims(frames: list[Frame], area: str, peers: list[Frame]) -> None:
+    (found,) = finding(all_in(5, frames=peers) | {5: [stack(frames, 33, 38)]})
+    assert named([found]) == [[5]]
+    assert (found.grounds, found.symptom, found.area, found.layer) == ("outside_communication", "hang", area, "stack")
+    assert found.victims == [rank for rank in range(RANKS) if rank != 5]
+    assert found.unobserved == []
+    assert found.suspects[0].node == "node02"
+
+
+def test_what_the_suspects_loader_does_is_said() -> None:
+    loader = stack(GETITEM, 33, 38, process_type="dataloader", pid=7)
+    (found,) = finding(all_in(5) | {5: [stack(LOADER_WAIT, 33, 38), loader]})
+    assert "its loader in __getitem__ (train.py:71)" in found.suspects[0].why
+
+
+def test_several_at_one_place_outside_are_named_together() -> None:
+    (found,) = finding(all_in(2, 5) | {2: [stack(OWN, 33)], 5: [stack(OWN, 33)]})
+    assert (named([found]), found.grounds) == ([[2, 5]], "outside_communication")
+
+
+def test_several_at_different_places_outside_name_nobody() -> None:
+    (found,) = finding(all_in(2, 5) | {2: [stack(OWN, 33)], 5: [stack(ELSEWHERE, 33)]})
+    assert (named([found]), found.grounds) == ([[]], "several_outside")
+
+
+def test_all_in_communication_name_nobody() -> None:
+    (found,) = finding(all_in())
+    assert (named([found]), found.grounds) == ([[]], "all_in_communication")
+    assert found.victims == list(range(RANKS))
+
+
+def test_a_majority_outside_says_nothing() -> None:
+    assert finding({rank: [stack(OWN if rank < 5 else ALL_REDUCE, 33)] for rank in range(RANKS)}) == []
+
+
+def test_too_few_observed_ranks_say_nothing() -> None:
+    assert finding({0: [stack(ALL_REDUCE, 33)], 1: [stack(ALL_REDUCE, 33)], 2: [stack(OWN, 33)]}) == []
+
+
+def test_ranks_without_a_sample_are_unobserved() -> None:
+    (found,) = finding(all_in(5, 6, 7) | {5: [stack(OWN, 33)]}, world=9)
+    assert (named([found]), found.unobserved) == ([[5]], [6, 7, 8])
+
+
+def test_a_rank_whose_sample_failed_is_unobserved_not_healthy() -> None:
+    (found,) = finding(all_in(5) | {5: [stack([], 33, failure="permission denied")]})
+    assert named([found]) == [[]]
+    assert found.unobserved == [5]
+
+
+def test_failed_samples_do_not_count_as_observed() -> None:
+    failed = {rank: [stack([], 33, failure="timed out")] for rank in range(3, RANKS)}
+    found = finding({0: [stack(ALL_REDUCE, 33)], 1: [stack(ALL_REDUCE, 33)], 2: [stack(OWN, 33)]} | failed)
+    assert named(found) in ([], [[]])
+
+
+def test_samples_from_before_the_stall_are_ignored() -> None:
+    windows = stalled(RANKS, {rank: {"stacks": [stack(ALL_REDUCE, 33)]} for rank in range(RANKS) if rank != 5})
+    windows[0] = closed(
+        stepping(rank, 0, first=1, stacks=[stack(OWN, 9.5)] if rank == 5 else []) for rank in range(RANKS)
+    )
+    (found,) = run(StackMinority(), new_view(), windows)[-1]
+    assert (named([found]), found.unobserved) == ([[]], [5])
+
+
+def test_a_loader_or_another_thread_outside_is_no_trainer_outside() -> None:
+    others = [stack(OWN, 33, process_type="dataloader", pid=9), stack(OWN, 33, thread="pin_memory")]
+    (found,) = finding({rank: [stack(ALL_REDUCE, 33), *others] for rank in range(RANKS)})
+    assert found.grounds == "all_in_communication"
+
+
+def test_a_job_that_iterates_is_not_contrasted() -> None:
+    windows = [
+        healthy(RANKS, 0, 1, stacks=[stack(ALL_REDUCE, 5)]),
+        closed(
+            (stepping(r, 10, first=11, stacks=[stack(OWN if r == 5 else ALL_REDUCE, 15)]) for r in range(RANKS)), 10
+        ),
+    ]
+    assert run(StackMinority(), new_view(), windows) == [[], []]
+
+
+def test_each_window_of_the_stall_gives_one_finding_with_the_latest_samples() -> None:
+    windows = stalled(RANKS, {rank: {"stacks": spans} for rank, spans in (all_in(5) | {5: [stack(OWN, 33)]}).items()})
+    windows.append(still(RANKS, 40))
+    windows.append(closed((summary(r, 50, stacks=[stack(ALL_REDUCE, 55)]) for r in range(RANKS)), 50))
+    found = run(StackMinority(), new_view(), windows)
+    assert [named(one) for one in found] == [[], [], [], [[5]], [[5]], [[]]]
+    assert len({one.id for window in found for one in window}) == 3

@@ -1,0 +1,47 @@
+"""A rank's verified drift held against what its peers' timers did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from detection_support import at, closed, healthy, named, new_view, run, summary
+
+from schemas.results import Anomaly, Drift
+from streams.detectors.timer_shift import TimerShift
+
+RANKS = 8
+
+
+def drift(metric: str = "compute_ms", second: float = 12) -> Drift:
+    return Drift(metric=metric, iteration=40, time=at(second), before=100.0, after=150.0, steps=12)
+
+
+def findings(*windows: Iterable[int], metric: str = "compute_ms", total: int | None = None) -> list[list[Anomaly]]:
+    made = [healthy(RANKS, total_iterations=total)]
+    for number, drifted in enumerate(windows):
+        start, ranks = 10 * (number + 1), set(drifted)
+        drifts = [drift(metric, start + 2)]
+        made.append(closed((summary(r, start, drifts=drifts if r in ranks else []) for r in range(RANKS)), start))
+    return run(TimerShift(), new_view(), made)[1:]
+
+
+def test_a_shift_of_one_is_its_own_and_information() -> None:
+    ((one,),) = findings([5])
+    assert (named([one]), one.grounds, one.severity, one.iteration) == ([[5]], "own_shift", "info", 40)
+
+
+def test_a_shift_that_many_share_is_the_jobs() -> None:
+    ((one,),) = findings(range(RANKS))
+    assert (named([one]), one.grounds, one.area) == ([[]], "shared_shift", "workload")
+
+
+def test_shifts_that_come_one_after_another_add_up() -> None:
+    found = findings([0], [1], [2], [3])
+    assert [one[0].grounds for one in found] == ["own_shift", "own_shift", "shared_shift", "shared_shift"]
+
+
+def test_a_whole_steps_shift_and_a_job_that_is_over_say_nothing() -> None:
+    assert findings([5], metric="total_ms") == [[]]
+    assert findings([5], metric="allreduce_ms") == [[]]
+    assert findings([5], total=10) == [[]]
+    assert findings([]) == [[]]

@@ -1,0 +1,84 @@
+"""Workers' ends as launchers report them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from detection_support import at, closed, ended, healthy, known_fatal, named, new_view, run, summary, traceback
+
+from schemas.results import Anomaly, Exit
+from streams.detectors.worker_exit import WorkerExit
+from streams.view import AttemptWindow
+
+RANKS = 8
+REQUEST = {"signal": "SIGTERM", "requested": True}
+
+
+def window(*exits: tuple[int, Exit], start: float = 10, **fields: Any) -> AttemptWindow:
+    return closed((summary(rank, start) for rank in range(RANKS)), start, exits=list(exits), **fields)
+
+
+def found(*windows: AttemptWindow) -> list[Anomaly]:
+    return [one for each in run(WorkerExit(), new_view(), [healthy(RANKS), *windows]) for one in each]
+
+
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"])
+def test_a_death_by_a_signal_that_nobody_sent_is_a_ranks_own(signal: str) -> None:
+    (one,) = found(window((4, ended(12, -9, signal))))
+    assert (named([one]), one.grounds, one.symptom, one.onset) == ([[4]], "own_death", "crash", at(12))
+
+
+@pytest.mark.parametrize(
+    "exits",
+    [
+        [(4, ended(12, 1))],
+        [(4, ended(12, 0))],
+        [(4, ended(11, **REQUEST))],
+        [],
+    ],
+)
+def test_ends_with_a_code_and_requests_say_nothing_of_their_own(exits: list[tuple[int, Exit]]) -> None:
+    assert found(window(*exits)) == []
+
+
+@pytest.mark.parametrize("signal", ["SIGTERM", "SIGKILL"])
+def test_who_was_told_to_end_is_a_victim(signal: str) -> None:
+    exits = [(4, ended(11, **REQUEST)), (4, ended(12, -15, signal))]
+    assert named(found(window(*exits))) in ([[]], [])
+
+
+def test_who_ends_by_sigterm_is_a_victim_and_that_is_information() -> None:
+    (one,) = found(window((4, ended(12, -15, "SIGTERM"))))
+    assert (named([one]), one.grounds, one.victims, one.severity) == ([[]], "told_to_end", [4], "info")
+
+
+def test_a_watchdogs_abort_after_the_ranks_own_words_is_no_death_of_its_own() -> None:
+    words = known_fatal("[E ProcessGroupNCCL.cpp:458] [Rank 4] Watchdog caught collective operation timeout: WorkNCCL(")
+    spoke = closed((summary(r, 10, fatals=[words] if r == 4 else []) for r in range(RANKS)), 10)
+    assert found(spoke, window((4, ended(22, -6, "SIGABRT")), start=20)) == []
+
+
+def test_each_end_is_reported_once() -> None:
+    killed = (4, ended(12, -9, "SIGKILL"))
+    assert len(found(window(killed), window(killed, start=20), window(start=30))) == 1
+
+
+def test_ends_around_the_owners_stop_belong_to_it() -> None:
+    deaths = [(rank, ended(18, -9, "SIGKILL")) for rank in range(RANKS)]
+    assert found(window(*deaths, stopped=at(17))) == []
+    assert named(found(window((4, ended(11, -9, "SIGKILL")), stopped=at(17)))) == [[4]]
+
+
+def test_several_deaths_of_a_window_stand_together() -> None:
+    assert named(found(window((4, ended(12, -9, "SIGKILL")), (5, ended(13, -9, "SIGKILL"))))) == [[4, 5]]
+
+
+def test_a_traceback_of_its_own_explains_an_abort() -> None:
+    own = known_fatal(traceback("ValueError: bad shard"))
+    spoke = closed(
+        (summary(r, 10, fatals=[own] if r == 4 else []) for r in range(RANKS)),
+        10,
+        exits=[(4, ended(12, -6, "SIGABRT"))],
+    )
+    assert found(spoke) == []

@@ -1,0 +1,234 @@
+"""Which anomalies are one incident, and how it is revised as windows close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from detection_support import anomaly, at, closed, ended, healthy, new_view, still
+
+from schemas.results import Anomaly, Incident, SuspiciousTemplate
+from streams.incidents.book import KEPT_ANOMALIES, QUIET_WINDOWS, IncidentBook, IncidentBookState
+from streams.view import AttemptView, AttemptWindow
+
+RANKS = 8
+ALL = list(range(RANKS))
+
+
+class Story:
+    """An attempt of eight ranks whose windows close one after another."""
+
+    def __init__(self, first: AttemptWindow | None = None) -> None:
+        self.view: AttemptView = new_view()
+        self.state = IncidentBookState()
+        self.start = 0.0
+        self.templates: list[SuspiciousTemplate] = []
+        self.view.update(first or healthy(RANKS))
+
+    def close(self, *grounds: Anomaly, window: Callable[[float], AttemptWindow] | None = None) -> list[Incident]:
+        """The next window with these anomalies, moved into it; the job stands still unless ``window`` says else."""
+        self.start += 10
+        made = window(self.start) if window else still(RANKS, self.start)
+        self.view.update(made)
+        return IncidentBook(self.state).close(self.view, made, list(grounds), lambda *_: self.templates)
+
+    def here(self, kind: str, *args: Any, **fields: Any) -> Anomaly:
+        """An anomaly of the window that closes next."""
+        return anomaly(kind, *args, **({"start": self.start + 10} | fields))
+
+    def restored(self) -> None:
+        self.state = msgspec.json.decode(msgspec.json.encode(self.state), type=IncidentBookState)
+
+
+def iterating(start: float) -> AttemptWindow:
+    return healthy(RANKS, start, int(start) + 1)
+
+
+def rest(*apart: int) -> list[int]:
+    return [rank for rank in ALL if rank not in apart]
+
+
+def hang(story: Story) -> list[Anomaly]:
+    return [story.here("no_iteration", onset=9), story.here("outside_communication", [5], rest(5), onset=9)]
+
+
+def test_an_incident_keeps_its_id_over_revisions_that_count_up() -> None:
+    story = Story()
+    revisions = [
+        *story.close(story.here("no_iteration", onset=9)),
+        *story.close(*hang(story)),
+        *story.close(*hang(story), story.here("cascade", [], rest(5), subject="c")),
+    ]
+    assert len(revisions) == 3
+    assert len({one.id for one in revisions}) == 1
+    assert [one.revision for one in revisions] == [1, 2, 3]
+    assert [one.published for one in revisions] == [at(20), at(30), at(40)]
+    assert [[suspect.rank for suspect in one.suspects] for one in revisions] == [[], [5], [5]]
+
+
+def test_one_more_window_of_the_same_is_no_revision() -> None:
+    story = Story()
+    assert len(story.close(*hang(story))) == 1
+    assert [story.close(*hang(story)) for _ in range(5)] == [[]] * 5
+
+
+def test_new_templates_are_a_revision() -> None:
+    story = Story()
+    story.close(*hang(story))
+    story.templates = [SuspiciousTemplate(id="t", text="x", first_seen=at(9), ranks="5", axis="space")]
+    (revision,) = story.close(*hang(story))
+    assert revision.templates == story.templates
+
+
+def test_a_hang_and_the_cascades_that_follow_are_one_incident() -> None:
+    story = Story()
+    story.close(*hang(story))
+    story.close(*hang(story), story.here("cascade", [], rest(5), subject="c", symptom="hang"))
+    story.close(story.here("own_death", [2], subject="killed"), story.here("told_to_end", [], [3]))
+    assert len(story.state.incidents) == 1
+    latest = story.state.incidents[0].latest
+    assert latest is not None
+    assert (latest.symptom, [suspect.rank for suspect in latest.suspects]) == ("hang", [5])
+
+
+def test_memory_and_crash_are_one_incident() -> None:
+    story = Story()
+    story.close(story.here("own_error", [4], symptom="memory", area="memory"))
+    story.close(story.here("cascade", [], rest(4), subject="c"))
+    assert len(story.state.incidents) == 1
+
+
+def test_a_slowdown_and_a_crash_are_two() -> None:
+    story = Story()
+    story.close(story.here("slow_and_changed", [3]), window=iterating)
+    story.close(story.here("own_error", [6]), story.here("slow_and_changed", [3]), window=iterating)
+    assert [one.family for one in story.state.incidents] == ["slowdown", "standstill"]
+    assert len({one.first for one in story.state.incidents}) == 2
+
+
+@pytest.mark.parametrize("grounds", ["unlike_peers", "own_shift", "shared_shift", "told_to_end", "unobserved"])
+def test_information_opens_nothing(grounds: str) -> None:
+    story = Story()
+    assert story.close(story.here(grounds, [3])) == []
+    assert story.state.incidents == []
+
+
+def test_information_from_before_supports_the_incident_to_come() -> None:
+    story = Story()
+    story.close(story.here("own_shift", [3]), window=iterating)
+    (incident,) = story.close(story.here("slow_against_peers", [3]), window=iterating)
+    assert {piece.detector for piece in incident.evidence} == {"step_outlier", "timer_shift"}
+
+
+def test_an_old_short_silence_does_not_make_a_later_crash_a_hang() -> None:
+    story = Story()
+    story.close(story.here("no_iteration", onset=9, severity="info"))
+    for _ in range(60):
+        story.close(window=iterating)
+    story.close(story.here("own_error", [6], onset=story.start + 12))
+    (revision,) = story.close(story.here("cascade", [], rest(6), subject="c"))
+    assert (revision.symptom, [suspect.rank for suspect in revision.suspects]) == ("crash", [6])
+
+
+@pytest.mark.parametrize(
+    ("grounds", "window", "change", "resolution"),
+    [
+        ("own_error", still, "stopped", "the job was stopped by its owner"),
+        ("own_error", still, "superseded", "a new attempt has begun"),
+        ("own_error", iterating, "", "iterations go on"),
+        ("no_iteration", iterating, "", "iterations go on"),
+    ],
+)
+def test_an_incident_is_over_for_a_reason(grounds: str, window: Any, change: str, resolution: str) -> None:
+    story = Story()
+    story.close(story.here(grounds, [6] if grounds == "own_error" else []))
+    if change:
+        setattr(story.view, change, at(25))
+    (last,) = story.close(window=iterating if window is iterating else None)
+    assert (last.status, last.resolution) == ("resolved", resolution)
+
+
+def test_the_end_of_the_attempt_ends_its_incidents() -> None:
+    story = Story()
+    story.close(story.here("own_error", [6]))
+    ends = [(rank, ended(21, 1)) for rank in ALL]
+    revisions = story.close(window=lambda start: closed([], start, exits=ends))
+    assert [(one.status, one.resolution) for one in revisions] == [("resolved", "the attempt has ended")]
+
+
+def test_a_slowdown_is_over_once_it_has_not_shown_for_a_while() -> None:
+    story = Story()
+    story.close(story.here("slow_and_changed", [3]), window=iterating)
+    quiet = [story.close(window=iterating) for _ in range(QUIET_WINDOWS)]
+    assert quiet[:-1] == [[]] * (QUIET_WINDOWS - 1)
+    assert [one.resolution for one in quiet[-1]] == ["it no longer shows"]
+
+
+def test_a_resolved_incident_stays_as_it_is_and_the_next_one_is_another() -> None:
+    story = Story()
+    story.close(*hang(story))
+    story.close(window=iterating)
+    assert story.close(window=iterating) == []
+    (again,) = story.close(*hang(story))
+    first = story.state.incidents[0].latest
+    assert first is not None
+    assert again.id != first.id
+    assert again.revision == 1
+
+
+def test_an_error_that_the_job_survives_names_nobody() -> None:
+    # A logged traceback of an upload that is tried again; iterations never stop.
+    story = Story()
+    revisions = story.close(story.here("own_error", [0], templates=["a"]), window=iterating)
+    for _ in range(3):
+        revisions += story.close(window=iterating)
+    assert all(one.suspects == [] for one in revisions)
+
+
+def test_a_job_that_its_owner_stopped_pages_nobody() -> None:
+    story = Story()
+    story.view.stopped = at(12)
+    for revision in story.close(story.here("own_error", [6], onset=13)):
+        assert (revision.severity, revision.status) == ("info", "resolved")
+
+
+def test_a_fault_before_the_owners_stop_stays_critical() -> None:
+    story = Story()
+    story.close(*hang(story))
+    story.view.stopped = at(25)
+    (last,) = story.close()
+    assert (last.severity, last.status) == ("critical", "resolved")
+
+
+def test_anomalies_are_kept_within_a_bound_and_the_first_stays() -> None:
+    story = Story()
+    for _ in range(3 * KEPT_ANOMALIES):
+        story.close(*hang(story))
+    (one,) = story.state.incidents
+    assert len(one.anomalies) <= KEPT_ANOMALIES
+    assert one.anomalies[0].id == one.first
+    assert one.latest is not None
+    assert one.latest.revision == 1
+
+
+def test_context_is_bounded() -> None:
+    story = Story()
+    for _ in range(3 * KEPT_ANOMALIES):
+        story.close(story.here("unlike_peers", [3]), window=iterating)
+    assert len(story.state.context) <= KEPT_ANOMALIES
+
+
+@pytest.mark.parametrize("cut", range(5))
+def test_a_restore_between_any_two_windows_changes_nothing(cut: int) -> None:
+    def told(restored_at: int | None) -> list[Incident]:
+        story, revisions = Story(), []
+        for number in range(5):
+            if number == restored_at:
+                story.restored()
+            found = [story.here("no_iteration", onset=9)] if number == 0 else hang(story) if number < 3 else []
+            revisions += story.close(*found, window=iterating if number > 3 else None)
+        return revisions
+
+    assert told(cut) == told(None)

@@ -1,0 +1,151 @@
+"""A decision as people read it: where, how bad, on what evidence, what next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from detection_support import anomaly, at, closed, identity, new_view, situation, summary
+
+from schemas.results import Anomaly, Incident
+from streams.incidents.blame import decide
+from streams.incidents.compose import compose, evidence_of, scope_of
+from streams.view import AttemptView
+
+PIPELINE = {"world": 12, "dp": 4, "cp": 1, "tp": 1, "pp": 3}
+
+
+def view(
+    ranks: int = 8, per_node: int = 2, layout: dict[str, int] | None = None, world: int | None = None
+) -> AttemptView:
+    made = new_view()
+    summaries = [summary(r, who=identity(r, per_node), layout=layout or {}, world_size=world) for r in range(ranks)]
+    made.update(closed(summaries))
+    return made
+
+
+def composed(anomalies: list[Anomaly], seen: AttemptView | None = None, **fields: Any) -> Incident:
+    known = seen or view()
+    members = {rank: known.node_of(rank) for rank in sorted(known.members)}
+    decision = decide(anomalies, msgspec.structs.replace(situation(), members=members))
+    values: dict[str, Any] = {
+        "incident_id": "i",
+        "revision": 1,
+        "published": at(100),
+        "templates": [],
+        "resolution": "",
+    }
+    return compose(view=known, decision=decision, anomalies=anomalies, **(values | fields))
+
+
+def slow(ranks: list[int], per_node: int = 2) -> Anomaly:
+    return anomaly("slow_and_changed", ranks, area="compute", per_node=per_node)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "per_node", "layout", "kind", "name"),
+    [
+        ([], 2, {}, "job", "job1"),
+        ([5], 2, {}, "rank", "rank 5"),
+        ([4, 5], 2, {}, "node", "node02"),
+        ([4, 5], 4, {}, "group", "ranks 4-5"),
+        ([3, 4], 2, {}, "group", "ranks 3-4"),
+        ([4, 6], 2, PIPELINE, "stage", "pipeline stage 1"),
+        ([4, 9], 2, PIPELINE, "group", "ranks 4,9"),
+        ([0, 1, 2, 3], 4, PIPELINE, "node", "node00"),
+    ],
+)
+def test_the_scope_is_the_smallest_place_that_covers_the_suspects(
+    ranks: list[int], per_node: int, layout: dict[str, int], kind: str, name: str
+) -> None:
+    known = view(12 if layout else 8, per_node, layout)
+    found = [slow(ranks, per_node)] if ranks else [anomaly("many_slow")]
+    scope = scope_of(known, decide(found, situation(ranks=12, per_node=per_node)))
+    assert (scope.kind, scope.name) == (kind, name)
+
+
+def test_evidence_stands_in_order_of_its_windows_and_cascades_come_last() -> None:
+    cascade = anomaly("cascade", [], [0, 1], start=0, subject="c")
+    pieces = evidence_of(
+        [
+            cascade,
+            anomaly("no_iteration", start=10),
+            anomaly("outside_communication", [5], start=20),
+            anomaly("own_error", [6], start=30),
+        ]
+    )
+    assert [piece.detector for piece in pieces] == ["no_iteration", "stack_minority", "fatal_lines", "fatal_lines"]
+    assert pieces[-1].text == cascade.text
+
+
+def test_evidence_of_many_windows_is_one_piece_with_its_latest_words() -> None:
+    (piece,) = evidence_of([anomaly("no_iteration", start=start, text=f"since {start}") for start in (10, 20, 30)])
+    assert (piece.start, piece.end, piece.text) == (at(10), at(40), "since 30")
+
+
+def test_each_error_of_its_own_is_a_piece_and_there_are_few() -> None:
+    assert len(evidence_of([anomaly("own_error", [rank], subject=str(rank)) for rank in range(3)])) == 3
+    assert len(evidence_of([anomaly("own_error", [rank], subject=str(rank)) for rank in range(50)])) <= 8
+
+
+def test_peers_values_stand_with_the_evidence() -> None:
+    (piece,) = evidence_of([anomaly("slow_and_changed", [3], peers="peers' median 130.0")])
+    assert piece.peers == "peers' median 130.0"
+
+
+def test_the_severity_is_the_worst_of_the_anomalies() -> None:
+    warning = anomaly("slow_and_changed", [3], severity="warning")
+    assert composed([warning]).severity == "warning"
+    assert composed([warning, anomaly("slow_and_changed", [3], start=10)]).severity == "critical"
+
+
+@pytest.mark.parametrize(("stopped", "severity"), [(5, "info"), (14, "info"), (30, "critical"), (None, "critical")])
+def test_a_job_that_its_owner_stopped_pages_nobody(stopped: float | None, severity: str) -> None:
+    known = view()
+    known.stopped = None if stopped is None else at(stopped)
+    assert composed([anomaly("own_error", [6], start=10, onset=10)], known).severity == severity
+
+
+def test_missing_and_unobserved_ranks_are_said() -> None:
+    known = view(world=10)
+    found = composed([anomaly("outside_communication", [5], [0, 1, 2, 3], unobserved=[6, 7])], known)
+    assert (found.missing.ranks, found.unobserved.ranks, found.victims.ranks) == ("8-9", "6-7", "0-3")
+
+
+def test_the_summary_says_where_and_why_and_never_claims_a_root_cause() -> None:
+    found = composed([anomaly("outside_communication", [5], [0, 1], iteration=40, area="data")])
+    assert found.summary == (
+        "hang after iteration 40: rank 5 on node02 (supported; one stands outside communication while its peers wait)"
+    )
+    assert "root cause" not in found.summary + found.next_step
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "words"),
+    [
+        ([anomaly("outside_communication", [5], area="data")], "data loader"),
+        ([anomaly("outside_communication", [5], area="checkpoint")], "checkpoint storage"),
+        ([anomaly("own_error", [4], symptom="memory", area="memory")], "memory"),
+        ([anomaly("own_error", [4], area="hardware")], "hardware checks"),
+        ([anomaly("own_error", list(range(8)), area="configuration", templates=["a"])], "launch configuration"),
+        ([anomaly("own_death", [4, 5])], "node node02"),
+        ([anomaly("after_reduction")], "learning rate"),
+        ([anomaly("many_slow")], "nobody is to be moved"),
+        ([anomaly("no_iteration")], "all ranks at once"),
+        ([anomaly("own_death", [4])], "compare"),
+    ],
+)
+def test_the_next_step_follows_the_scope_and_the_area(anomalies: list[Anomaly], words: str) -> None:
+    assert words in composed(anomalies).next_step
+
+
+def test_open_and_resolved_are_told_by_the_resolution() -> None:
+    found = [anomaly("own_error", [6])]
+    assert composed(found).status == "open"
+    assert composed(found, resolution="a new attempt has begun").status == "resolved"
+
+
+def test_one_attempts_incidents_share_their_notification_key() -> None:
+    one, two = composed([anomaly("own_error", [6])]), composed([slow([3])], incident_id="j")
+    assert one.notification_key == two.notification_key != ""

@@ -1,0 +1,117 @@
+"""When a job stands still, and when it only seems to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from detection_support import OWN, S, at, closed, ended, gauge, healthy, new_view, stack, still, summary
+
+from streams.stall import Stall, StallRule, frozen, stall_of
+from streams.view import AttemptWindow
+
+RANKS = 4
+FROZEN: dict[str, Any] = {"gauges": [gauge("cpu_percent", 0.1), gauge("ctx_switches", 7, first=5, last=8)]}
+BUSY: dict[str, Any] = {"gauges": [gauge("cpu_percent", 99.0), gauge("ctx_switches", 7, first=5, last=8)]}
+SWITCHING: dict[str, Any] = {"gauges": [gauge("cpu_percent", 0.1), gauge("ctx_switches", 70, first=5, last=800)]}
+SILENT: dict[str, Any] = {"last_log": None}
+CHECKPOINT: dict[str, Any] = {"phase": "checkpoint"}
+
+
+def stall(windows: list[AttemptWindow], **changes: Any) -> Stall | None:
+    view = new_view()
+    for window in windows:
+        view.update(window)
+    for name, value in changes.items():
+        setattr(view, name, value)
+    return stall_of(view, windows[-1], StallRule())
+
+
+def ten_steps(**fields: Any) -> AttemptWindow:
+    return healthy(RANKS, **fields)
+
+
+def test_a_job_that_lives_without_iterating_stands_still() -> None:
+    found = stall([ten_steps(), still(RANKS, 10)])
+    assert found is not None
+    assert (found.since, found.silence, found.step, found.iteration, found.phase) == (at(9), 11 * S, S, 10, "train")
+    assert not found.critical
+
+
+def test_a_long_stall_is_critical() -> None:
+    found = stall([ten_steps(), *(still(RANKS, start) for start in (10, 20, 30))])
+    assert found is not None
+    assert found.critical
+
+
+def test_ranks_that_are_at_work_do_not_stand_still() -> None:
+    assert stall([ten_steps(), still(RANKS, 10, stacks=[stack(OWN, 15)])]) is None
+
+
+def test_samples_that_failed_are_no_work() -> None:
+    assert stall([ten_steps(), still(RANKS, 10, stacks=[stack([], 15, failure="permission denied")])]) is not None
+
+
+def test_before_the_first_iteration_only_silence_with_all_frozen_is_a_stall() -> None:
+    start = [still(RANKS, 0, phase="start-up")]
+    quiet = [still(RANKS, second, last_log=None, phase="start-up", **FROZEN) for second in (10, 20, 30)]
+    assert stall([*start, *quiet]) is not None
+    assert stall([*start, *quiet[:2]]) is None
+    assert stall([*start, *quiet[:2], still(RANKS, 30, last_log=None, phase="start-up", **BUSY)]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "windows", "changes"),
+    [
+        ("nothing at all was printed", [still(RANKS, 0), still(RANKS, 10)], {}),
+        ("only one iteration is known", [healthy(RANKS, steps=1), still(RANKS, 10), still(RANKS, 20)], {}),
+        ("it iterates", [ten_steps(), healthy(RANKS, 10, 11)], {}),
+        ("too short by seconds", [healthy(RANKS, steps=20), closed([summary(0, 10, last_log=at(11))], 7)], {}),
+        ("too short by steps", [healthy(RANKS, steps=2), still(RANKS, 10)], {}),
+        ("all sources are silent", [ten_steps(), still(RANKS, 10, **SILENT), still(RANKS, 20, **SILENT)], {}),
+        ("nobody is there any more", [ten_steps(), closed([], 10), closed([], 20)], {}),
+        ("most ranks are silent", [ten_steps(), closed([summary(0, 10)], 10), closed([summary(0, 20)], 20)], {}),
+        ("it saves a checkpoint", [ten_steps(), still(RANKS, 10, **CHECKPOINT), still(RANKS, 20, **CHECKPOINT)], {}),
+        ("a checkpoint at work", [ten_steps(), still(RANKS, 10, **CHECKPOINT | BUSY)], {}),
+        ("a checkpoint that waits for a disk", [ten_steps(), still(RANKS, 10, **CHECKPOINT | SWITCHING)], {}),
+        ("it evaluates", [ten_steps(), still(RANKS, 10, phase="evaluation"), still(RANKS, 20, phase="evaluation")], {}),
+        ("it is done", [ten_steps(total_iterations=10), still(RANKS, 10), still(RANKS, 20)], {}),
+        ("it says so", [ten_steps(finished=at(9)), still(RANKS, 10), still(RANKS, 20)], {}),
+        ("its owner stopped it", [ten_steps(), still(RANKS, 10), still(RANKS, 20)], {"stopped": at(12)}),
+        ("the next attempt runs", [ten_steps(), still(RANKS, 10), still(RANKS, 20)], {"superseded": at(10)}),
+        (
+            "all have ended",
+            [ten_steps(), still(RANKS, 10), closed((), 20, exits=[(rank, ended(21, 1)) for rank in range(RANKS)])],
+            {},
+        ),
+    ],
+)
+def test_no_stall_where(name: str, windows: list[AttemptWindow], changes: dict[str, int]) -> None:
+    assert stall(windows, **changes) is None, name
+
+
+@pytest.mark.parametrize(
+    ("name", "windows"),
+    [
+        ("one is enough for a long one", [ten_steps(), still(RANKS, 10), still(RANKS, 20), still(RANKS, 30)]),
+        ("a checkpoint in which all are frozen", [ten_steps(), still(RANKS, 10, **CHECKPOINT | FROZEN)]),
+        ("half of the ranks are enough", [ten_steps(), closed([summary(0, 10), summary(1, 10)], 10)]),
+        (
+            "a checkpoint that takes too long",
+            [ten_steps(), *(still(RANKS, start, **CHECKPOINT | BUSY) for start in range(10, 630, 10))],
+        ),
+    ],
+)
+def test_a_stall_where(name: str, windows: list[AttemptWindow]) -> None:
+    assert stall(windows) is not None, name
+
+
+def test_a_job_whose_steps_are_counted_anew_each_epoch_does_not_stand_still() -> None:
+    assert stall([ten_steps(), healthy(RANKS, 10, 1), healthy(RANKS, 20, 1)]) is None
+
+
+def test_frozen_needs_every_sampled_rank_frozen_and_one_sampled() -> None:
+    assert frozen(still(2, 0, **FROZEN), StallRule())
+    assert frozen(closed([summary(0, **FROZEN), summary(1)]), StallRule())
+    assert not frozen(closed([summary(0, **FROZEN), summary(1, **BUSY)]), StallRule())
+    assert not frozen(still(2, 0), StallRule())

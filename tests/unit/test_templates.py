@@ -1,0 +1,163 @@
+"""Templates of a job: canonical ids, aliases, and which of them stand out."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from detection_support import FIXED, at, closed, new_view, printed, stepping, summary
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.ids import stable_id
+from schemas.results import SuspiciousTemplate, Window
+from streams.templates import TemplateBook, TemplateState, template_id
+from streams.view import AttemptView
+
+LINES = [
+    "loading shard 3 from /data/a.bin",
+    "loading shard 4 from /data/b.bin",
+    "step 37 timers (ms): data 11.5",
+    "gradient accumulation finished early, no update this step",
+    "worker started role=actor rank=1",
+    "worker started role=critic rank=2",
+    "connected to store on host alpha now",
+    "connected to store on host beta now",
+    "GPU 3 throttled",
+]
+
+
+def book(limit: int = 100, state: TemplateState | None = None) -> TemplateBook:
+    return TemplateBook(state or TemplateState(), "job1", limit)
+
+
+def prints(rank: int, lines: list[str], start: float = 0) -> Window:
+    found = {printed(line, start + 1).signature: printed(line, start + 1) for line in lines}
+    return summary(rank, start, signatures=[found[key] for key in sorted(found)])
+
+
+def test_an_id_is_a_hash_of_the_text() -> None:
+    for template in book().learn([prints(0, LINES)]):
+        assert template.id == template_id(template.text) == stable_id("template", template.text)
+
+
+@settings(FIXED, max_examples=30)
+@given(st.permutations(LINES), st.permutations(range(4)), st.randoms(use_true_random=False))
+def test_the_order_of_summaries_does_not_matter(lines: list[str], ranks: list[int], random: object) -> None:
+    split = [prints(rank, lines[rank * 2 : rank * 2 + 3]) for rank in range(4)]
+    assert book().learn([split[rank] for rank in ranks]) == book().learn(split)
+
+
+def test_what_differs_only_in_variables_is_one_template() -> None:
+    (template,) = book().learn([prints(0, LINES[:2])])
+    assert len(template.signatures) == 1
+    assert template.first_seen == at(1)
+
+
+def test_a_template_that_generalises_keeps_its_old_ids_as_aliases() -> None:
+    templates = book()
+    (before,) = templates.learn([prints(0, [LINES[6]])])
+    (after,) = templates.learn([prints(0, [LINES[7]], 10)])
+    assert before.aliases == []
+    assert after.id != before.id
+    assert after.aliases == [before.id]
+    assert after.first_seen == before.first_seen
+    assert set(before.signatures) < set(after.signatures)
+
+
+def test_a_line_that_is_known_changes_nothing() -> None:
+    templates = book()
+    templates.learn([prints(0, LINES)])
+    assert templates.learn([prints(1, LINES, 10)]) == []
+
+
+@pytest.mark.parametrize("cut", range(1, len(LINES)))
+def test_a_restored_book_answers_alike(cut: int) -> None:
+    whole = book()
+    whole.learn([prints(0, LINES[:cut])])
+    raw = msgspec.json.encode(whole.state)
+    again = book(state=msgspec.json.decode(raw, type=TemplateState))
+    assert again.learn([prints(0, LINES, 10)]) == whole.learn([prints(0, LINES, 10)])
+    assert again.state == whole.state
+
+
+def test_beyond_the_limit_nothing_is_fed_and_that_is_counted() -> None:
+    templates = book(limit=3)
+    templates.learn([prints(0, LINES)])
+    assert len(templates.state.fed) == 3
+    assert templates.state.overflow > 0
+
+
+RANKS = 8
+ONSET = 40
+
+
+def suspicious(
+    prints_: dict[str, dict[int, float]], suspects: list[int], ranks: int = RANKS
+) -> list[SuspiciousTemplate]:
+    """``prints_``: line to rank to second; training begins at second 0, the fault at ``ONSET``."""
+    view: AttemptView = new_view()
+    templates = book()
+    summaries = []
+    for rank in range(ranks):
+        signatures = [printed(line, who[rank]) for line, who in prints_.items() if rank in who]
+        summaries.append(stepping(rank, 0, first=1, signatures=sorted(signatures, key=lambda one: one.signature)))
+    window = closed(summaries)
+    templates.learn(window.summaries)
+    view.update(window)
+    templates.note(window)
+    return templates.suspicious(view, at(ONSET), suspects)
+
+
+def everybody(second: float, *apart: int) -> dict[int, float]:
+    return {rank: second for rank in range(RANKS) if rank not in apart}
+
+
+@pytest.mark.parametrize(
+    ("name", "who", "suspects", "ranks", "axis"),
+    [
+        ("a suspect's own line", {5: ONSET}, [5], "5", "space"),
+        ("a suspect's line from before", {5: ONSET - 20}, [5], "5", "space"),
+        ("a suspect's and one other's", {5: ONSET, 6: ONSET}, [5], "5-6", "space"),
+        ("everybody's at the onset", everybody(ONSET), [5], "0-7", "time"),
+        ("nobody is named, few print it", {5: ONSET}, [], "5", "space"),
+        ("nobody is named, all print it", everybody(ONSET), [], "0-7", "time"),
+    ],
+)
+def test_what_stands_out(name: str, who: dict[int, float], suspects: list[int], ranks: str, axis: str) -> None:
+    (one,) = suspicious({"disk is nearly full": who}, suspects)
+    assert (one.ranks, one.axis, one.text, one.id) == (ranks, axis, "disk is nearly full", template_id(one.text)), name
+
+
+@pytest.mark.parametrize(
+    ("name", "who", "suspects"),
+    [
+        ("an innocent's line", {2: ONSET}, [5]),
+        ("rank 0's chatter", {0: ONSET}, []),
+        ("too early", {5: ONSET - 31}, [5]),
+        ("everybody's, long before", everybody(ONSET - 20), [5]),
+        ("everybody's, long after", everybody(ONSET + 20), [5]),
+        ("from before training", {5: -1}, [5]),
+        ("half of the ranks", dict.fromkeys(range(4), ONSET), [5]),
+    ],
+)
+def test_what_does_not(name: str, who: dict[int, float], suspects: list[int]) -> None:
+    assert suspicious({"disk is nearly full": who}, suspects) == [], name
+
+
+def test_lines_that_all_print_do_not_crowd_out_what_only_the_suspect_printed() -> None:
+    words = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+    lines: dict[str, dict[int, float]] = {" ".join([word] * (3 + len(word))): everybody(ONSET) for word in words}
+    found = suspicious(lines | {"disk is nearly full": {5: ONSET + 1}}, [5])
+    assert 1 < len(found) <= 5
+    assert found[0].ranks == "5"
+
+
+def test_what_an_attempt_printed_is_forgotten_with_it() -> None:
+    templates = book()
+    window = closed([prints(0, LINES)])
+    templates.learn(window.summaries)
+    templates.note(window)
+    templates.forget("1")
+    assert templates.state.uses
+    templates.forget("0")
+    assert templates.state.uses == {}

@@ -1,0 +1,195 @@
+"""What is known of an attempt: members, progress, peers, ends."""
+
+from __future__ import annotations
+
+import pytest
+from detection_support import (
+    FIXED,
+    OWN,
+    at,
+    closed,
+    ended,
+    healthy,
+    identity,
+    new_view,
+    series,
+    stack,
+    stepping,
+    still,
+    summary,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.identity import Identity
+from schemas.results import Window
+from streams.view import AttemptView, AttemptWindow
+
+
+def seen(*windows: AttemptWindow) -> AttemptView:
+    view = new_view()
+    for window in windows:
+        view.update(window)
+    return view
+
+
+def test_what_one_source_does_not_know_of_a_worker_another_tells() -> None:
+    logs = summary(3, 0, who=Identity(job="job1", rank=3, node="node01", role="actor"))
+    stacks = summary(3, 10, who=Identity(job="job1", rank=3, local_rank=1, coordinates={"pp": 1}))
+    metrics = summary(3, 20, who=Identity(job="job1", rank=3))
+    known = seen(closed([logs], 0), closed([stacks], 10), closed([metrics], 20)).members[3].identity
+    assert (known.node, known.role, known.local_rank, known.coordinates) == ("node01", "actor", 1, {"pp": 1})
+
+
+def test_a_members_own_process_is_its_trainer() -> None:
+    view = seen(
+        closed([summary(0, announced=[(10, "trainer"), (11, "dataloader")])]),
+        closed([summary(0, 10, stacks=[stack(OWN, 12, pid=12, process_type="dataloader")])], 10),
+    )
+    assert view.members[0].main_pid == 10
+
+
+def test_ends_stick_to_their_rank_and_a_request_is_no_end() -> None:
+    view = seen(healthy(2))
+    view.update(
+        closed([], 10, exits=[(0, ended(11, signal="SIGTERM", requested=True)), (1, ended(12, 1)), (9, ended(12, 1))])
+    )
+    assert view.members[0].exit is None
+    assert view.members[0].requested == at(11)
+    assert view.members[1].exit == ended(12, 1)
+    assert set(view.members) == {0, 1}
+
+
+def test_the_report_with_a_rank_replaces_the_line_without() -> None:
+    view = seen(healthy(1))
+    view.update(closed([], 10, exits=[(0, ended(15, 1)), (0, ended(12, -9, "SIGKILL", rank=0)), (0, ended(16, 1))]))
+    assert view.members[0].exit == ended(12, -9, "SIGKILL", rank=0)
+
+
+def test_ranks_that_never_came_are_expected_all_the_same() -> None:
+    view = seen(closed([summary(0, world_size=4), summary(5)]))
+    assert view.expected == {0, 1, 2, 3, 5}
+
+
+def test_the_layouts_world_counts_more_than_an_announcement() -> None:
+    assert seen(closed([summary(0, world_size=2, layout={"world": 3})])).expected == {0, 1, 2}
+
+
+def test_node_summaries_are_no_members() -> None:
+    node = summary(None, who=Identity(job="job1", node="node00"))
+    assert seen(closed([node, summary(1)])).members.keys() == {1}
+
+
+LAYOUT = {"world": 12, "dp": 4, "cp": 1, "tp": 1, "pp": 3}
+
+
+def test_peers_are_ranks_of_one_stage() -> None:
+    view = seen(closed([summary(rank, layout=LAYOUT) for rank in range(12)]))
+    assert sorted(view.peer_groups()) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert view.knows_layout
+
+
+def test_peers_are_ranks_of_one_role() -> None:
+    roles = ["actor"] * 4 + ["critic"] * 2 + ["rollout"] * 4 + ["reference"] * 2
+    view = seen(closed([summary(rank, who=identity(rank, role=role)) for rank, role in enumerate(roles)]))
+    assert sorted(view.peer_groups()) == [[0, 1, 2, 3], [4, 5], [6, 7, 8, 9], [10, 11]]
+    assert view.knows_layout
+
+
+def test_a_ranks_own_coordinates_count_more_than_the_layouts() -> None:
+    own = summary(0, who=identity(0, coordinates={"pp": [0, 2]}), layout=LAYOUT)
+    view = seen(closed([own, summary(1)]))
+    assert view.coordinates(0) == {"pp": [0, 2]}
+    assert view.coordinates(1)["pp"] == 0
+    assert view.coordinates(11)["pp"] == 2
+
+
+def test_without_roles_and_stages_the_layout_is_not_known() -> None:
+    view = seen(healthy(8))
+    assert not view.knows_layout
+    assert view.peer_groups() == [list(range(8))]
+
+
+@pytest.mark.parametrize(
+    ("phases", "phase"),
+    [
+        (["train"] * 4, "train"),
+        (["start-up", "start-up", "train"], "train"),
+        (["train", "train", "checkpoint"], "checkpoint"),
+        (["train", "evaluation"], "evaluation"),
+        (["train", "checkpoint", "shutdown"], "shutdown"),
+        (["download", "start-up", "start-up"], "start-up"),
+        (["download", "start-up"], "start-up"),
+        ([], ""),
+    ],
+)
+def test_the_attempts_phase_is_what_its_ranks_are_in(phases: list[str], phase: str) -> None:
+    assert seen(closed([summary(rank, phase=one) for rank, one in enumerate(phases)])).phase == phase
+
+
+def test_the_clock_is_the_highest_iteration_of_any_rank() -> None:
+    view = seen(closed([stepping(0, 0, first=1), stepping(1, 0, first=3)]))
+    assert (view.clock.iteration, view.clock.time, view.clock.step_ns) == (12, at(9), at(1) - at(0))
+    assert view.clock.began is not None
+
+
+def test_steps_that_are_counted_anew_each_epoch_are_progress() -> None:
+    # ``epoch 2 step 1/10``: the number falls back, the job goes on.
+    view = seen(healthy(4, 0, 1), healthy(4, 10, 1))
+    assert view.clock.time == at(19)
+
+
+@pytest.mark.parametrize(
+    ("fields", "finished"),
+    [
+        ({"total_iterations": 10}, True),
+        ({"total_iterations": 11}, False),
+        ({"finished": at(9)}, True),
+        ({}, False),
+    ],
+)
+def test_training_is_finished_at_its_last_iteration_or_by_its_word(fields: dict[str, int], finished: bool) -> None:
+    assert seen(healthy(2, **fields)).finished is finished
+
+
+def test_iterations_after_the_word_show_that_it_did_not_mean_the_job() -> None:
+    # ``epoch 1 training completed`` is printed by many loops.
+    view = seen(healthy(4, 0, 1, finished=at(9)), healthy(4, 10, 11), healthy(4, 20, 21))
+    assert not view.finished
+
+
+def test_life_is_shown_by_logs_stacks_gauges_and_the_nodes_producer() -> None:
+    def life(window: AttemptWindow) -> int:
+        return seen(closed([summary(0, -10)], -10), window).members[0].last_life
+
+    silent: dict[str, None] = {"last_log": None}
+    assert life(closed([summary(0, **silent)])) == at(-1)
+    assert life(closed([summary(0)])) == at(9)
+    assert life(closed([summary(0, stacks=[stack(OWN, 4)], **silent)])) == at(4)
+    assert life(closed([summary(0, stacks=[stack([], 4, failure="gone")], **silent)])) == at(-1)
+    assert life(closed([], sightings=[(0, at(10))])) == at(10)
+
+
+def test_the_owners_stop_is_the_earliest() -> None:
+    view = seen(closed([], 0, stopped=at(5)), closed([], 10, stopped=at(11)))
+    assert view.stopped == at(5)
+
+
+@FIXED
+@given(st.permutations(range(6)), st.permutations(range(6)))
+def test_the_order_of_summaries_does_not_matter(one: list[int], two: list[int]) -> None:
+    def after(order: list[int]) -> AttemptView:
+        summaries: list[Window] = [stepping(rank, 0, first=1 + rank % 2) for rank in order]
+        view = seen(closed(summaries))
+        return view
+
+    left, right = after(one), after(two)
+    assert left.peer_groups() == right.peer_groups()
+    assert left.clock == right.clock
+    assert left.members == right.members
+
+
+def test_a_series_by_iteration_gives_the_step() -> None:
+    window = stepping(0, 0, first=1, series=[series("total_ms", 1, [500.0] * 10, 0, 0.5)])
+    view = seen(closed([window]), still(1, 10))
+    assert view.clock.step_ns == (at(1) - at(0)) // 2
