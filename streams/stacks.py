@@ -20,6 +20,7 @@ _COMMUNICATION_FUNCTION = re.compile(r"nccl|gloo|(?:^|_)all_?(?:reduce|gather|to
 _ENGINE = re.compile(r"torch/autograd/(?:graph|__init__)|torch/cuda/(?:__init__|streams)")
 _ENGINE_FUNCTION = re.compile(r"^cuda\w*Synchronize$|_engine_run_backward")
 _DATA = re.compile(r"torch/utils/data/|(?:^|/)(?:webdataset|streaming/base|datasets)/|dataloader", re.IGNORECASE)
+_RECOMPUTE = re.compile(r"torch/utils/checkpoint|activation_checkpoint|/random\.py$")
 _CHECKPOINT = re.compile(r"checkpoint|torch/serialization|dist_checkpointing|safetensors", re.IGNORECASE)
 _IDLE_LEAVES = frozenset({"select", "poll", "wait", "get", "_worker", "accept", "recv_bytes", "_recv"})
 
@@ -41,6 +42,9 @@ def _activity_of_frame(frame: Frame) -> Activity | None:
         return "engine"
     if _DATA.search(frame.file):
         return "data"
+    if _RECOMPUTE.search(frame.file):
+        # Activation checkpointing computes anew in the backward pass; it saves nothing.
+        return None
     if _CHECKPOINT.search(frame.file) or "checkpoint" in function.lower():
         return "checkpoint"
     return None

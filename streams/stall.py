@@ -62,7 +62,7 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
 def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
     """Whether most sampled ranks are at work rather than waiting or frozen: then it is a quiet phase without a name."""
     spans = view.main_spans(stall.settled)
-    working = sum(span.activity not in WAITING for span in spans.values())
+    working = sum(span.activity not in WAITING and bool(span.frames) for span in spans.values())
     return 2 * working > len(spans) and not frozen(window, rule)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+_SORTED = msgspec.json.Encoder(order="deterministic")
+
 
 def written(state: msgspec.Struct) -> msgspec.Raw:
-    """The state's JSON; integer keys become strings, which reading turns back."""
-    plain = msgspec.to_builtins(state, str_keys=True, order="deterministic")
-    return msgspec.Raw(msgspec.json.encode(plain))
+    """The state's JSON; integer keys become strings, which reading turns back, and nested JSON is taken in."""
+    return msgspec.Raw(_SORTED.encode(msgspec.json.decode(msgspec.json.encode(state))))

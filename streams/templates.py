@@ -139,13 +139,13 @@ class TemplateBook:
         for cluster, use in sorted(self._uses(view.attempt).items()):
             members = max(len(view.members), 1)
             few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
-            by_suspect = bool(set(use.ranks) & set(suspects))
+            by_suspect = few and bool(set(use.ranks) & set(suspects))
             if few and not by_suspect and (suspects or use.ranks == [0]):
                 continue
             if not few and len(use.ranks) < COMMON * members:
                 continue
             began = view.clock.began if view.clock.began is not None else view.first
-            if use.first < max(onset - (LOOK_BACK_NS if by_suspect and few else AROUND_NS), began):
+            if use.first < max(onset - (LOOK_BACK_NS if by_suspect else AROUND_NS), began):
                 continue
             if not few and use.first > onset + AROUND_NS:
                 continue

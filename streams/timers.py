@@ -13,6 +13,8 @@ Kind = Literal["own", "wait", "mixed", "total", "none"]
 _WAIT = re.compile(
     r"wait|all_?reduce|reduce|gather|scatter|broadcast|barrier|p2p|send|recv|comm|sync|nccl|grad_norm|bubble|idle"
 )
+_RATE = re.compile(r"_per_s(?:ec)?$|/s$")
+_BOTH = re.compile(r"forward.{0,3}backward")
 _TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
 _MIXED = re.compile(r"backward|optimizer|update")
 _OWN = re.compile(
@@ -20,6 +22,7 @@ _OWN = re.compile(
 )
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_WAIT, "wait"),
+    (_BOTH, "mixed"),
     (_OWN, "own"),
     (_MIXED, "mixed"),
     (_TOTAL, "total"),
@@ -29,7 +32,7 @@ _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 def kind_of_timer(name: str) -> Kind:
     """The kind of a series by its name; ``none`` for what is no timer (names end in ``_ms`` or ``_s``)."""
     lowered = name.lower()
-    if not lowered.endswith(("_ms", "_s")) and not lowered.startswith("timing_s/"):
+    if _RATE.search(lowered) or not (lowered.endswith(("_ms", "_s")) or lowered.startswith("timing_s/")):
         return "none"
     for pattern, kind in _KINDS:
         if pattern.search(lowered):

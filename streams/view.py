@@ -14,6 +14,9 @@ from schemas.results import Activity, Exit, StackSpan, Window
 from streams.lines.layout import coordinates_of
 from streams.stacks import is_main, joined
 
+KEPT_PIDS = 8
+MOST_RANKS = 1 << 17
+"""A world size beyond this is not believed: nobody runs it, and every set of ranks would be as large."""
 SAMPLES_KEPT_NS = 60_000_000_000
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
@@ -39,7 +42,7 @@ class Member(msgspec.Struct, kw_only=True):
 
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
-        for span in spans:
+        for span in (span for span in spans if span.frames):
             key = f"{span.process_type}|{span.pid}|{span.thread}"
             before = self.spans.get(key)
             self.spans[key] = joined(before, span) if before and before.position == span.position else span
@@ -60,13 +63,18 @@ class Member(msgspec.Struct, kw_only=True):
 
 
 class ProgressClock(msgspec.Struct, kw_only=True):
-    """How far the attempt has come: the highest iteration that any rank reported, and when."""
+    """How far the attempt has come, and when a rank last moved on to another iteration.
+
+    Any move counts, not only a higher number: steps are counted anew each epoch, and a rollback goes back. ``reached``
+    is each rank's latest iteration.
+    """
 
     iteration: int | None = None
     time: int | None = None
     began: int | None = None
     total: int | None = None
     steps: list[int] = []
+    reached: dict[int, int] = {}
 
     @property
     def step_ns(self) -> int | None:
@@ -74,20 +82,44 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         return int(median(self.steps)) if self.steps else None
 
     def advance(self, windows: list[Window]) -> None:
-        """Take in one window of all ranks."""
-        durations: list[int] = []
+        """Take in one window of all ranks, in any order."""
+        moved = [window for window in windows if self._moved(window)]
+        back = [window for window in moved if self._went_back(window)]
+        for window in moved:
+            self.time = max(self.time or 0, window.iteration_time or 0)
         for window in windows:
+            if window.identity.rank is not None and window.iteration is not None:
+                self.reached[window.identity.rank] = window.iteration
             if window.total_iterations is not None:
                 self.total = window.total_iterations
-            if window.iteration is not None and (self.iteration is None or window.iteration > self.iteration):
-                self.iteration, self.time = window.iteration, window.iteration_time
-                self.began = self.began if self.began is not None else window.iteration_time
-            for series in window.series[:1]:
-                span = series.iterations[-1] - series.iterations[0]
-                if span > 0 and series.times[-1] > series.times[0]:
-                    durations.append((series.times[-1] - series.times[0]) // span)
+        numbers = [window.iteration for window in back or moved if window.iteration is not None]
+        known = [] if back or self.iteration is None else [self.iteration]
+        self.iteration = max([*numbers, *known], default=self.iteration)
+        self.began = self.time if self.began is None else self.began
+        durations = [step for window in windows if (step := _step_of(window)) is not None]
         if durations:
             self.steps = [*self.steps, int(median(durations))][-20:]
+
+    def _moved(self, window: Window) -> bool:
+        """Whether the rank came to another iteration in this window."""
+        rank = window.identity.rank
+        if rank is None or window.iteration is None or window.iteration_time is None:
+            return False
+        within = any(series.iterations[0] != series.iterations[-1] for series in window.series)
+        return within or self.reached.get(rank) != window.iteration
+
+    def _went_back(self, window: Window) -> bool:
+        before = self.reached.get(window.identity.rank if window.identity.rank is not None else -1)
+        return before is not None and window.iteration is not None and window.iteration < before
+
+
+def _step_of(window: Window) -> int | None:
+    """How long an iteration took in this window, by its first series, in nanoseconds."""
+    for series in window.series[:1]:
+        span = series.iterations[-1] - series.iterations[0]
+        if span > 0 and series.times[-1] > series.times[0]:
+            return max((series.times[-1] - series.times[0]) // span, 1)
+    return None
 
 
 class AttemptView(msgspec.Struct, kw_only=True):
@@ -114,10 +146,14 @@ class AttemptView(msgspec.Struct, kw_only=True):
             self._member(rank, summary)
             self.phases[rank] = summary.phase
             self.layout.update(summary.layout)
-            self.world_size = summary.world_size or self.world_size
-        self.world_size = self.layout.get("world", self.world_size)
+            self._believe(summary.world_size)
+        self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
         self._node_side(window)
+
+    def _believe(self, world_size: int | None) -> None:
+        if world_size is not None and 0 < world_size <= MOST_RANKS:
+            self.world_size = world_size
 
     def _member(self, rank: int, summary: Window) -> None:
         life = _last_life(summary)
@@ -127,14 +163,17 @@ class AttemptView(msgspec.Struct, kw_only=True):
             self.members[rank] = member
         member.identity = _richer(member.identity, summary.identity)
         member.remember(summary.stacks)
-        member.pids.update(dict(summary.announced))
-        member.pids.update({span.pid: span.process_type for span in summary.stacks})
+        seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
+        mains = {pid for pid, kind in seen.items() if kind == "trainer"} | set(member.pids)
+        member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
         if life is not None:
             member.last_life = max(member.last_life, life)
         if summary.last_log is not None:
             member.last_log = max(member.last_log or 0, summary.last_log)
         if summary.finished is not None:
             member.finished = min(summary.finished, member.finished or summary.finished)
+        if member.finished is not None and (summary.iteration_time or 0) > member.finished:
+            member.finished = None
 
     def _node_side(self, window: AttemptWindow) -> None:
         for rank, exit_ in window.exits:
@@ -173,8 +212,11 @@ class AttemptView(msgspec.Struct, kw_only=True):
     def finished(self) -> bool:
         """Whether training came to its own end."""
         clock = self.clock
-        done = clock.total is not None and clock.iteration is not None and clock.iteration >= clock.total
-        return done or any(member.finished is not None for member in self.members.values())
+        if clock.total is not None and clock.iteration is not None and clock.iteration >= clock.total:
+            return True
+        ended = [member.finished for member in self.members.values() if member.finished is not None]
+        # Iterations after the word show that it did not mean the job.
+        return bool(ended) and (clock.time is None or clock.time <= max(ended))
 
     def coordinates(self, rank: int) -> dict[str, int | list[int]]:
         """The rank's parallel coordinates: its own, or those that the layout gives."""

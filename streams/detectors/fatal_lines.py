@@ -15,9 +15,10 @@ from streams.view import AttemptView, AttemptWindow
 
 
 class FatalLinesConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``stop_slack_s``: what is printed this long before the owner's stop still belongs to it."""
+    """What is printed this long before the owner's stop still belongs to it: cascades, errors of a rank's own."""
 
     stop_slack_s: float = 5.0
+    own_slack_s: float = 1.0
 
 
 class FatalLinesState(msgspec.Struct, kw_only=True):
@@ -38,7 +39,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             (summary.identity.rank, fatal)
             for summary in window.summaries
             for fatal in summary.fatals
-            if summary.identity.rank is not None and not self._after_stop(view, fatal)
+            if summary.identity.rank is not None and not self._after_the_end(view, fatal)
         ]
         by_signature: dict[str, list[tuple[int, Fatal]]] = {}
         for rank, fatal in found:
@@ -48,8 +49,16 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         anomalies = [self._candidate(view, window, group) for _, group in sorted(by_signature.items())]
         return [*anomalies, self._cascade(view, window, cascades)] if cascades else anomalies
 
-    def _after_stop(self, view: AttemptView, fatal: Fatal) -> bool:
-        return view.stopped is not None and fatal.time >= view.stopped - int(self.config.stop_slack_s * 1e9)
+    def _after_the_end(self, view: AttemptView, fatal: Fatal) -> bool:
+        """Whether the line belongs to an end: the owner's stop, or peers that go away once training is done.
+
+        An error of a rank's own before the stop is no part of it: launchers stop each other after a failure.
+        """
+        if view.stopped is not None:
+            slack = self.config.stop_slack_s if fatal.role == "cascade" else self.config.own_slack_s
+            if fatal.time + fatal.precision_ns >= view.stopped - int(slack * 1e9):
+                return True
+        return view.finished and fatal.role == "cascade"
 
     def _candidate(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)

@@ -46,7 +46,9 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         living = [rank for rank, member in view.members.items() if member.last_life > limit]
         if len(living) < self.config.peers * len(view.members):
             return []
-        gone = [rank for rank, one in sorted(view.members.items()) if one.last_life <= limit and one.exit is None]
+        # Whose end is reported, or was asked for, is not missing.
+        ended = {rank for rank, one in view.members.items() if one.exit is not None or one.requested is not None}
+        gone = [rank for rank, one in sorted(view.members.items()) if one.last_life <= limit and rank not in ended]
         never = sorted(view.expected - set(view.members)) if self._all_should_be_there(view, window) else []
         fresh = [rank for rank in [*gone, *never] if rank not in self.state.reported]
         self.state.reported = sorted({*self.state.reported, *fresh})

@@ -24,10 +24,10 @@ class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NonfiniteState(msgspec.Struct, kw_only=True):
-    """First iteration and time at which each rank showed it, by metric; who reports the metric at all."""
+    """First iteration and time at which each rank showed it, by metric; up to where each reporter was finite."""
 
     first: dict[str, dict[int, tuple[int, int]]] = {}
-    reporters: dict[str, list[int]] = {}
+    finite: dict[str, dict[int, int]] = {}
 
 
 @register
@@ -46,9 +46,9 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             for series in summary.series:
                 if rank is None or not _WATCHED.search(series.name) or series.unit in ("ms", "s"):
                     continue
-                reporters = self.state.reporters.setdefault(series.name, [])
-                if rank not in reporters:
-                    reporters.append(rank)
+                finite = self.state.finite.setdefault(series.name, {})
+                known = [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
+                finite[rank] = max(known, default=finite.get(rank, -1))
                 if series.nonfinite:
                     seen = True
                     iteration = series.nonfinite[0][0]
@@ -73,7 +73,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             severity="critical",
             text=f"{', '.join(names)} not finite from iteration {iteration} on",
             peers="finite before; the series was reported by "
-            + ", ".join(f"{len(self.state.reporters[name])} rank(s) ({name})" for name in names),
+            + ", ".join(f"{len(self.state.finite[name])} rank(s) ({name})" for name in names),
             iteration=iteration,
             phase=view.phase,
             suspects=suspects,
@@ -82,7 +82,10 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     def _own(self, view: AttemptView, names: list[str], iteration: int) -> list[Suspect]:
         for name in names:
             first = [rank for rank, found in self.state.first[name].items() if found[0] == iteration]
-            if len(first) == 1 and len(self.state.reporters[name]) >= self.config.reporters:
+            peers = {rank: at for rank, at in self.state.finite[name].items() if rank not in first}
+            # A peer that has not shown a finite value of that iteration may be no better.
+            fine = all(at >= iteration for at in peers.values())
+            if len(first) == 1 and fine and len(peers) + 1 >= self.config.reporters:
                 rank = first[0]
                 why = f"its own {name} was the first that is not finite, at iteration {iteration}"
                 return [Suspect(rank=rank, node=view.node_of(rank), score=0.9, why=why)]

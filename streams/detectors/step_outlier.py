@@ -34,6 +34,7 @@ class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
     warm_up_steps: int = 5
     history_steps: int = 200
     rotating: float = 0.25
+    patience_windows: int = 3
 
     def __post_init__(self) -> None:
         if not 2 <= self.steps <= self.history_steps:
@@ -55,13 +56,15 @@ class Flag(msgspec.Struct, frozen=True, array_like=True):
 class StepOutlierState(msgspec.Struct, kw_only=True):
     """Values by timer, iteration and rank that are not judged yet; judged steps by timer and rank.
 
-    ``began`` is the first iteration of each timer, from which warm-up counts; ``judged_to`` the last one judged.
+    ``began`` is the first iteration of each timer, from which warm-up counts; ``judged_to`` the last one judged;
+    ``reporters`` each rank's latest iteration and the window in which it reported it.
     """
 
     pending: dict[str, dict[int, dict[int, tuple[float, int]]]] = {}
     judged: dict[str, dict[int, list[Flag]]] = {}
     judged_to: dict[str, int] = {}
     began: dict[str, int] = {}
+    reporters: dict[str, dict[int, tuple[int, int]]] = {}
 
 
 @register
@@ -77,7 +80,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         self._collect(window)
         found = []
         for timer in sorted(self.state.pending):
-            self._judge(view, timer)
+            self._judge(view, window, timer)
         if over(view):
             return []
         for timer in sorted(self.state.judged):
@@ -96,15 +99,20 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
                 for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
                     if value is not None and iteration > self.state.judged_to.get(series.name, -1):
                         steps.setdefault(iteration, {})[rank] = (value, time)
+                latest = (series.iterations[-1], window.end)
+                self.state.reporters.setdefault(series.name, {})[rank] = latest
 
-    def _judge(self, view: AttemptView, timer: str) -> None:
+    def _reported_by_all(self, timer: str, window: AttemptWindow) -> int:
+        """Up to which iteration nearly all ranks have reported; who has been silent for long is not waited for."""
+        patience = self.config.patience_windows * (window.end - window.start)
+        reporters = self.state.reporters.get(timer, {})
+        newest = sorted(step for step, end in reporters.values() if end > window.end - patience)
+        return newest[len(newest) // 10] if newest else -1
+
+    def _judge(self, view: AttemptView, window: AttemptWindow, timer: str) -> None:
         """Judge the steps that all reporting ranks have reported, as a [step, rank] matrix per peer group."""
         pending = self.state.pending[timer]
-        newest: dict[int, int] = {}
-        for iteration, ranks in pending.items():
-            for rank in ranks:
-                newest[rank] = max(iteration, newest.get(rank, iteration))
-        low = sorted(newest.values())[len(newest) // 10] if newest else -1
+        low = self._reported_by_all(timer, window)
         ready = [iteration for iteration in sorted(pending) if iteration <= low]
         if not ready:
             return
@@ -114,6 +122,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         for group in view.peer_groups():
             self._judge_group(group, counted, pending, judged)
         for iteration in ready:
+            del pending[iteration]
+        for iteration in sorted(pending)[: -self.config.history_steps]:
             del pending[iteration]
         self.state.judged_to[timer] = ready[-1]
 

@@ -61,9 +61,10 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         requested = view.members[rank].requested
         if requested is not None and requested <= end.time + 1_000_000_000 and end.signal in ("SIGTERM", "SIGKILL"):
             return False
-        if end.signal:
-            return end.signal in _OWN_SIGNALS and rank not in self.state.printed
-        return False
+        if end.signal == "SIGABRT" and view.members[rank].last_log is None:
+            # A watchdog aborts its own process; without the rank's log nobody can tell that from a fault of its own.
+            return False
+        return end.signal in _OWN_SIGNALS and rank not in self.state.printed
 
     def _killed(self, view: AttemptView, window: AttemptWindow, killed: dict[int, Exit]) -> Anomaly:
         first = min(killed.values(), key=lambda one: one.time)

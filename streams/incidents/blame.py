@@ -29,6 +29,7 @@ class Reason(Enum):
     ONE_NODE = "all that failed of their own are on one node"
     ALL_ALIKE = "all ranks fail alike; no rank is to blame"
     SEVERAL_CANDIDATES = "several failed of their own at the same time"
+    SURVIVED = "its iterations went on after the error"
     PENDING_PEERS = "its peers' reaction has not been seen yet"
     ONLY_CASCADES = "only errors that a lost peer causes were seen"
     SILENT_ONE = "all others report a lost or late peer, one says nothing"
@@ -42,12 +43,26 @@ class Reason(Enum):
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end."""
+    """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end.
+
+    ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``exited`` whose end is known.
+    """
 
     members: dict[int, str]
     now: int
     window_ns: int
     knows_layout: bool
+    iterated: int | None = None
+    step_ns: int = 0
+    exited: list[int] = []
+
+    def survived(self, failure: Anomaly) -> bool:
+        """Whether the job went on after an error: iterations came when none could have been under way any more."""
+        if failure.grounds != "own_error" or self.iterated is None:
+            return False
+        if any(suspect.rank in self.exited for suspect in failure.suspects):
+            return False
+        return self.iterated > failure.onset + failure.precision_ns + 2 * max(self.step_ns, SECOND)
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +98,19 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     # The stall was seen standing at the end of a window; a failure after that is its consequence.
     if stalled_at is not None and (failed_at is None or failed_at > stalled_at - situation.window_ns):
         return _hang(anomalies, situation)
-    if failures:
-        return _crash(anomalies, failures, situation)
-    return _cascades(anomalies, situation)
+    if not failures:
+        return _cascades(anomalies, situation)
+    own = [one for one in failures if not situation.survived(one)]
+    if not own:
+        return _Base.of(anomalies, failures[0], symptom=failures[0].symptom).nobody(Reason.SURVIVED)
+    untouched = [one for one in own if not _lost_before(one, anomalies)]
+    return _crash(anomalies, untouched, situation) if untouched else _cascades(anomalies, situation)
+
+
+def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
+    """Whether all whom a failure names had reported the loss of a peer in a window before: then it is clean-up."""
+    lost = {rank for one in anomalies if one.grounds == "cascade" and one.end < failure.end for rank in one.victims}
+    return bool(failure.suspects) and all(suspect.rank in lost for suspect in failure.suspects)
 
 
 def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -160,11 +185,15 @@ def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
 def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     spatial = [one for one in anomalies if one.grounds in ("slow_and_changed", "slow_against_peers", "many_slow")]
     latest = [one for one in spatial if one.end == spatial[-1].end]
-    base = _Base.of(anomalies, spatial[0], symptom="slowdown")
+    begun = [one for one in spatial if one.end == spatial[0].end]
+    base = _Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")
     if any(one.grounds == "many_slow" for one in latest):
         return base.nobody(Reason.MANY_SLOW, area="workload")
     strongest = max(latest, key=lambda one: (len(one.suspects) == 1, one.suspects[0].score, one.id))
-    shifted = {s.rank for one in anomalies if one.grounds == "own_shift" for s in one.suspects}
+    # Space cancels time: a shift that turned out to be everybody's supports nobody.
+    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
+    own = shifts and max(shifts, key=lambda one: (one.end, one.grounds)).grounds == "own_shift"
+    shifted = {suspect.rank for one in shifts for suspect in one.suspects} if own else set()
     ranks = {suspect.rank for suspect in strongest.suspects}
     area: Area = strongest.area
     if any(one.grounds == "slow_and_changed" for one in latest) or ranks <= shifted:
@@ -175,10 +204,10 @@ def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:
-    first = anomalies[0]
-    base = _Base.of(anomalies, first, symptom="numerics")
-    if first.suspects:
-        return base.named(Reason.OWN_SERIES, first.suspects, area=first.area)
+    base = _Base.of(anomalies, anomalies[0], symptom="numerics")
+    latest = max(anomalies, key=lambda one: (one.end, one.id))
+    if latest.suspects:
+        return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
     return base.nobody(Reason.AFTER_REDUCTION)
 
 

@@ -17,8 +17,8 @@ Suspicious = Callable[[AttemptView, int, list[int]], list[SuspiciousTemplate]]
 
 FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
-KEPT_RESOLVED = 20
 QUIET_WINDOWS = 6
+CONTEXT_NS = 30_000_000_000
 
 
 class Open(msgspec.Struct, kw_only=True):
@@ -32,7 +32,7 @@ class Open(msgspec.Struct, kw_only=True):
 
 
 class IncidentBookState(msgspec.Struct, kw_only=True):
-    """Open and resolved incidents, in the order in which they began."""
+    """Open incidents, in the order in which they began, and information that none has taken up yet."""
 
     incidents: list[Open] = []
     context: list[Anomaly] = []
@@ -56,20 +56,13 @@ class IncidentBook:
             if revision is not None:
                 incident.latest = revision
                 revisions.append(revision)
-        self._forget()
+        # What is resolved is published; a like finding later is a new incident.
+        self.state.incidents = [one for one in self.state.incidents if not _resolved(one)]
         return revisions
-
-    def _forget(self) -> None:
-        """Keep the open incidents, and of the resolved ones the latest."""
-        resolved = [one for one in self.state.incidents if _resolved(one)]
-        forgotten = {one.first for one in resolved[:-KEPT_RESOLVED]}
-        self.state.incidents = [one for one in self.state.incidents if one.first not in forgotten]
 
     def _join(self, anomaly: Anomaly) -> None:
         family = FAMILY.get(anomaly.symptom, anomaly.symptom)
-        joined = next(
-            (one for one in reversed(self.state.incidents) if one.family == family and not _resolved(one)), None
-        )
+        joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
         if joined is not None:
             joined.anomalies.append(anomaly)
             del joined.anomalies[KEPT_ANOMALIES // 2 : -KEPT_ANOMALIES // 2]
@@ -78,7 +71,11 @@ class IncidentBook:
             # Information opens nothing; it is remembered for an incident to come.
             self.state.context = [*self.state.context, anomaly][-KEPT_ANOMALIES:]
         else:
-            context = [one for one in self.state.context if FAMILY.get(one.symptom, one.symptom) == family]
+            context = [
+                one
+                for one in self.state.context
+                if FAMILY.get(one.symptom, one.symptom) == family and one.end >= anomaly.start - CONTEXT_NS
+            ]
             self.state.incidents.append(
                 Open(first=anomaly.id, family=family, anomalies=[anomaly, *context[-KEPT_ANOMALIES // 4 :]])
             )
@@ -86,14 +83,15 @@ class IncidentBook:
     def _revise(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious
     ) -> Incident | None:
-        if _resolved(incident):
-            return None
         resolution = self._resolution(incident, view, window)
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
             window_ns=window.end - window.start,
             knows_layout=view.knows_layout,
+            iterated=view.clock.time,
+            step_ns=view.clock.step_ns or 0,
+            exited=[rank for rank, member in sorted(view.members.items()) if member.exit is not None],
         )
         decision = decide(incident.anomalies, situation)
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]

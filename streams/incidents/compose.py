@@ -5,11 +5,12 @@ from __future__ import annotations
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
 from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
-from streams.incidents.blame import Decision
+from streams.incidents.blame import Decision, Reason
 from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
+STOP_NS = 1_000_000_000
 
 
 def compose(
@@ -25,7 +26,7 @@ def compose(
 ) -> Incident:
     """One revision. The severity is the worst of the anomalies; a job that its owner stopped pages nobody."""
     severity = min((one.severity for one in anomalies), key=_SEVERITY_ORDER.index)
-    if view.stopped is not None and decision.onset >= view.stopped - 5_000_000_000:
+    if decision.reason is Reason.SURVIVED or (view.stopped is not None and decision.onset >= view.stopped - STOP_NS):
         severity = "info"
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]

@@ -1,6 +1,7 @@
 """Lines that mean trouble by themselves, and whether they name a cause or only pass one on.
 
-A *cascade* is what victims print: their peer went away or did not come. It never outranks a candidate.
+A *cascade* is what victims print: their peer went away or did not come. It never outranks a candidate. In a chain of
+errors the first tells which it is: a handler that wraps the loss of a peer does not make it its own.
 """
 
 from __future__ import annotations
@@ -12,76 +13,126 @@ import msgspec
 from schemas.events import Frame, Log
 from schemas.results import Area, CausalRole, Fatal, Symptom
 from streams.lines.signature import peel, shape, signature_of
-from streams.lines.traceback import Traceback, parse_traceback
+from streams.lines.traceback import Traceback, parse_chain
 from streams.stacks import activity_of
+
+_LONGEST = 4096
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A pattern with what it means; rules are tried in order and the first that matches counts."""
+    """What an error or a line means; rules are tried in order and the first that matches counts.
+
+    ``error`` is searched in the closing line of a traceback, ``line`` in a line without one. The latter must be told
+    from lines that only speak of trouble, so it holds whole phrases, or is absent.
+    """
 
     name: str
-    pattern: re.Pattern[str]
     role: CausalRole
     symptom: Symptom
     area: Area
-
-
-def _rule(name: str, pattern: str, role: CausalRole, symptom: Symptom, area: Area) -> Rule:
-    return Rule(name, re.compile(pattern), role, symptom, area)
+    error: re.Pattern[str]
+    line: re.Pattern[str] | None = None
 
 
 RULES: tuple[Rule, ...] = (
-    _rule(
+    Rule(
         "collective_timeout",
-        r"Timed out waiting \d+ ?ms for (?:send|recv)|Watchdog caught collective operation timeout"
-        r"|collective operation timeout|wait(?:ing)? timeout after \d+",
         "cascade",
         "hang",
         "network",
+        re.compile(r"Timed out waiting \d{1,12} ?ms for (?:send|recv)|collective operation timeout"),
+        re.compile(
+            r"Timed out waiting \d{1,12} ?ms for (?:send|recv)|Watchdog caught collective operation timeout"
+            r"|failure detected by watchdog at work sequence id"
+        ),
     ),
-    _rule(
+    Rule(
         "peer_lost",
-        r"Connection (?:closed|reset) by peer|Connection(?:Reset|Refused|Aborted)Error|Broken ?[Pp]ipe|[Ss]ocket closed"
-        r"|[Rr]emote (?:worker|process)|ncclRemoteError|NCCL communicator was aborted|Socket Timeout|EOFError"
-        r"|failed to (?:recv|send), got 0 bytes|pair closure|connectFullMesh",
         "cascade",
         "crash",
         "network",
+        re.compile(
+            r"Connection (?:closed|reset) by peer|Connection(?:Reset|Refused|Aborted)Error|Broken ?[Pp]ipe"
+            r"|[Ss]ocket closed|ncclRemoteError|NCCL communicator was aborted|Socket Timeout|^EOFError"
+            r"|failed to (?:recv|send), got 0 bytes|pair closure|connectFullMesh"
+        ),
+        re.compile(
+            r"Connection closed by peer \[|ncclRemoteError|NCCL communicator was aborted"
+            r"|failed to (?:recv|send), got 0 bytes"
+        ),
     ),
-    _rule(
+    Rule(
         "terminated",
-        r"SignalException|got signal: (?:15|2)\b|KeyboardInterrupt|killed by signal: Terminated",
         "cascade",
         "crash",
         "unknown",
+        re.compile(r"SignalException|got signal: (?:15|2)\b|^KeyboardInterrupt|killed by signal: Terminated"),
     ),
-    _rule(
+    Rule(
         "out_of_memory",
-        r"CUDA out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory|MemoryError"
-        r"|invoked oom-killer|Out of memory: Killed process|killed by signal: Killed",
         "candidate",
         "memory",
         "memory",
+        re.compile(
+            r"CUDA out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory|^MemoryError"
+            r"|killed by signal: Killed"
+        ),
+        re.compile(r"invoked oom-killer|Out of memory: Killed process|CUDA out of memory\. Tried to allocate"),
     ),
-    _rule(
+    Rule(
         "gpu_hardware",
-        r"uncorrectable ECC error|NVRM: Xid|fallen off the bus|Double Bit ECC|hardware failure",
         "candidate",
         "crash",
         "hardware",
+        re.compile(r"uncorrectable ECC error|fallen off the bus|Double Bit ECC|hardware failure"),
+        re.compile(r"NVRM: Xid |fallen off the bus|uncorrectable ECC error encountered"),
     ),
-    _rule(
+    Rule(
         "process_group",
-        r"DistBackendError|DistNetworkError|DistStoreError|NCCL error|ProcessGroup\w+ .{0,80}(?:abort|timeout)",
         "cascade",
         "crash",
         "network",
+        re.compile(r"DistBackendError|DistNetworkError|DistStoreError|NCCL error"),
+        re.compile(r"terminate called after throwing an instance of 'c10::Dist"),
     ),
 )
 
 _DATA = re.compile(r"DataLoader|[Dd]ataset|\bshard|\bsampler|\btokeniz", re.ASCII)
 _CHECKPOINT = re.compile(r"checkpoint|ckpt", re.IGNORECASE)
 _CONFIGURATION = re.compile(r"config|argument|yaml|hyperparam", re.IGNORECASE)
+
+
+def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
+    """What is fatal about a record, or null. ``trained`` says whether the worker has done an iteration yet."""
+    chain = parse_chain(event.text)
+    if not chain:
+        said = peel(event.text.split("\n", 1)[0][:_LONGEST])
+        rule = next((rule for rule in RULES if rule.line is not None and rule.line.search(said)), None)
+        return None if rule is None else _fatal(event, rule, said, "")
+    rules = [_rule_of(traceback) for traceback in chain]
+    passed_on = next((rule for rule in rules if rule is not None and rule.role == "cascade"), None)
+    last, rule = chain[-1], passed_on or rules[-1]
+    if rule is None:
+        area = _area_of(last, event.text[:_LONGEST], trained)
+        rule = Rule("exception", "candidate", "crash", area, _CONFIGURATION)
+    return _fatal(event, rule, last.error, last.exception)
+
+
+def _rule_of(traceback: Traceback) -> Rule | None:
+    for rule in RULES:
+        if rule.error.search(traceback.error):
+            return rule
+    return _IN_COLLECTIVE if in_communication(traceback) else None
+
+
+# What a collective raises is mostly the loss of a peer; taking it for a cause would name a victim.
+_IN_COLLECTIVE = Rule("in_collective", "cascade", "crash", "network", re.compile(r"(?!)"))
+
+
+def in_communication(traceback: Traceback) -> bool:
+    """Whether the error was raised inside a collective call."""
+    frame = Frame(traceback.function, traceback.file, traceback.line)
+    return activity_of([frame]) == "communication"
 
 
 def _area_of(traceback: Traceback, text: str, trained: bool) -> Area:
@@ -95,39 +146,15 @@ def _area_of(traceback: Traceback, text: str, trained: bool) -> Area:
     return "code"
 
 
-def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
-    """What is fatal about a record, or null. ``trained`` says whether the worker has done an iteration yet."""
-    traceback = parse_traceback(event.text)
-    said = traceback.error if traceback else peel(event.text.split("\n", 1)[0])
-    for rule in RULES:
-        if rule.pattern.search(said):
-            return _fatal(event, rule.name, rule.role, rule.symptom, rule.area, traceback)
-    if traceback is None:
-        return None
-    if in_communication(traceback):
-        # What a collective raises is mostly the loss of a peer; taking it for a cause would name a victim.
-        return _fatal(event, "in_collective", "cascade", "crash", "network", traceback)
-    return _fatal(event, "exception", "candidate", "crash", _area_of(traceback, event.text, trained), traceback)
-
-
-def in_communication(traceback: Traceback) -> bool:
-    """Whether the error was raised inside a collective call."""
-    frame = Frame(traceback.function, traceback.file, traceback.line)
-    return activity_of([frame]) == "communication"
-
-
-def _fatal(
-    event: Log, rule: str, role: CausalRole, symptom: Symptom, area: Area, traceback: Traceback | None
-) -> Fatal | None:
-    text = traceback.error if traceback else peel(event.text.split("\n", 1)[0])
+def _fatal(event: Log, rule: Rule, text: str, exception: str) -> Fatal:
     return Fatal(
         time=event.time,
         precision_ns=event.precision_ns,
-        rule=rule,
-        role=role,
-        symptom=symptom,
-        area=area,
+        rule=rule.name,
+        role=rule.role,
+        symptom=rule.symptom,
+        area=rule.area,
         text=text[:500],
-        exception=traceback.exception if traceback else "",
+        exception=exception,
         signature=signature_of(shape(event.text)),
     )

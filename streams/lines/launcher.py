@@ -19,9 +19,13 @@ _SIGNALS = {-1: "SIGHUP", -2: "SIGINT", -6: "SIGABRT", -7: "SIGBUS", -9: "SIGKIL
 SECOND = 1_000_000_000
 
 
-def _epoch(day: str, clock: str) -> int:
-    moment = datetime.strptime(f"{day} {clock}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-    return int(moment.timestamp()) * SECOND
+def _epoch(day: str, clock: str, otherwise: int) -> int:
+    """The printed moment, or ``otherwise`` where no calendar has it."""
+    try:
+        moment = datetime.strptime(f"{day} {clock}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return otherwise
+    return max(int(moment.timestamp()), 0) * SECOND
 
 
 def exits_of(event: Log) -> list[Exit]:
@@ -32,7 +36,7 @@ def exits_of(event: Log) -> list[Exit]:
     for code, local_rank, pid in _FAILED.findall(event.text):
         found.append(_exit(event.time, pid, code, None, local_rank))
     for day, clock, rank, local_rank, code, pid in _ENTRY.findall(event.text):
-        found.append(_exit(_epoch(day, clock), pid, code, rank, local_rank))
+        found.append(_exit(_epoch(day, clock, event.time), pid, code, rank, local_rank))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Python tracebacks in merged log records: the error that ended them and where it was raised."""
+"""Python tracebacks in merged log records: the errors of a chain, and where each was raised."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 import msgspec
 
 _HEAD = "Traceback (most recent call last):"
-_FRAME = re.compile(r'^\s*(?:\| )?File "([^"\n]{1,1000})", line (\d{1,9}), in ([^\n]{1,300})$', re.MULTILINE)
-_ERROR = re.compile(r"^(?:\| )?([A-Za-z_][\w.]{0,200})(?::[ ]?(.{0,4000})|)$")
+_GUTTER = re.compile(r"^[ \t]{0,64}[|+][ \t]?", re.MULTILINE)
+_FRAME = re.compile(r'^[ \t]{0,64}File "([^"\n]{1,1000})", line (\d{1,9}), in ([^\n]{1,300})$', re.MULTILINE)
+_ERROR = re.compile(r"[A-Za-z_][\w.<>]{0,200}(?=:|$)")
+_LONGEST = 4096
 
 
 class Traceback(msgspec.Struct, frozen=True):
@@ -22,19 +24,33 @@ class Traceback(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
 
 
+def parse_chain(text: str) -> list[Traceback]:
+    """The tracebacks of a record as printed: of a chain the first is how it began, the last what was raised."""
+    if _HEAD not in text:
+        return []
+    plain = _GUTTER.sub("", text) if "Exception Group" in text else text
+    found = [_parse(part) for part in plain.split(_HEAD)[1:]]
+    return [traceback for traceback in found if traceback is not None]
+
+
 def parse_traceback(text: str) -> Traceback | None:
-    """The last traceback of a record, or null where it holds none. The last of a chain is what was raised."""
-    at = text.rfind(_HEAD)
-    if at < 0:
-        return None
-    body = text[at + len(_HEAD) :]
-    frames = _FRAME.findall(body)
-    last = max((found.end() for found in _FRAME.finditer(body)), default=0)
-    for raw in body[last:].split("\n"):
-        line = raw.strip()
-        found = _ERROR.match(line) if raw[:1] not in (" ", "\t") else None
-        if found:
-            file, number, function = frames[-1] if frames else ("", "0", "")
-            name = found.group(1).rsplit(".", 1)[-1]
-            return Traceback(name, line, function, file, int(number), tuple(frame[0] for frame in frames))
+    """The last traceback of a record, or null where it holds none."""
+    chain = parse_chain(text)
+    return chain[-1] if chain else None
+
+
+def _parse(body: str) -> Traceback | None:
+    frames = list(_FRAME.finditer(body))
+    for raw in body[frames[-1].end() if frames else 0 :].split("\n"):
+        found = _ERROR.match(raw)
+        if found is not None:
+            file, number, function = frames[-1].groups() if frames else ("", "0", "")
+            return Traceback(
+                exception=found.group().rsplit(".", 1)[-1],
+                error=raw[:_LONGEST].rstrip(),
+                function=function,
+                file=file,
+                line=int(number),
+                files=tuple(frame.group(1) for frame in frames),
+            )
     return None

@@ -1,7 +1,8 @@
-"""A log in files: one file a partition, ``<topic>/<partition>.log``, length-framed and checksummed.
+"""A log in files: one file a partition, ``<topic>/<partition>.log``, framed and checksummed.
 
-A frame is length and CRC-32 of its body, four bytes each, little-endian, then the body: one entry in MessagePack.
-A writer that was killed leaves at most a torn last frame, which reading ends at and the next writer cuts off.
+A frame's header is three little-endian numbers of four bytes: the body's length, the CRC-32 of those four bytes, the
+CRC-32 of the body. The body is one entry in MessagePack. A writer that was killed leaves at most a torn last frame,
+which reading ends at and the next writer cuts off; damage anywhere else is an error, never an end.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from schemas.ports import Entry
 from schemas.topics import TOPICS
 from streams.log.partition import partition_of
 
-_HEADER = 8
+_HEADER = 12
 
 
 class ArchiveError(ValueError):
@@ -30,6 +31,15 @@ class _Stored(msgspec.Struct, array_like=True):
     time: int
 
 
+def _framed(body: bytes) -> bytes:
+    length = len(body).to_bytes(4, "little")
+    return length + zlib.crc32(length).to_bytes(4, "little") + zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def _number(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 4], "little")
+
+
 class _Partition:
     """One partition's file and where its frames begin."""
 
@@ -38,29 +48,39 @@ class _Partition:
         self.starts: list[int] = []
         self.size = 0
         if path.exists():
-            self._scan()
+            self._scan(path.read_bytes())
 
-    def _scan(self) -> None:
-        data = self.path.read_bytes()
+    def _scan(self, data: bytes) -> None:
         at = 0
-        while at + _HEADER <= len(data):
-            length = int.from_bytes(data[at : at + 4], "little")
-            body = data[at + _HEADER : at + _HEADER + length]
-            if len(body) < length:
-                break
-            if zlib.crc32(body) != int.from_bytes(data[at + 4 : at + 8], "little"):
-                if at + _HEADER + length >= len(data):
-                    break
-                raise ArchiveError(f"{self.path}: damaged at byte {at}")
+        while (length := self._length_at(data, at)) is not None:
             self.starts.append(at)
             at += _HEADER + length
         self.size = at
+
+    def _length_at(self, data: bytes, at: int) -> int | None:
+        """The length of the frame at ``at``; null at the end, a torn frame included."""
+        if at + _HEADER > len(data):
+            return None
+        length = _number(data, at)
+        if zlib.crc32(data[at : at + 4]) != _number(data, at + 4):
+            # A file that grew before its bytes were written, as after a power loss, ends in zeros.
+            if any(data[at:]):
+                raise ArchiveError(f"{self.path}: damaged at byte {at}")
+            return None
+        end = at + _HEADER + length
+        if end > len(data):
+            return None
+        if zlib.crc32(data[at + _HEADER : end]) != _number(data, at + 8):
+            if any(data[end:]):
+                raise ArchiveError(f"{self.path}: damaged at byte {at}")
+            return None
+        return length
 
     def append(self, body: bytes) -> int:
         with self.path.open("r+b" if self.path.exists() else "w+b") as file:
             file.seek(self.size)
             file.truncate()
-            file.write(len(body).to_bytes(4, "little") + zlib.crc32(body).to_bytes(4, "little") + body)
+            file.write(_framed(body))
         self.starts.append(self.size)
         self.size += _HEADER + len(body)
         return len(self.starts) - 1
@@ -73,7 +93,7 @@ class _Partition:
         with self.path.open("rb") as file:
             file.seek(wanted[0])
             for number in range(offset, offset + len(wanted)):
-                length = int.from_bytes(file.read(_HEADER)[:4], "little")
+                length = _number(file.read(_HEADER), 0)
                 stored = msgspec.msgpack.decode(file.read(length), type=_Stored)
                 entries.append(Entry(number, stored.key, stored.value, stored.headers, stored.time))
         return entries
@@ -86,17 +106,7 @@ class ArchiveLog:
     """
 
     def __init__(self, root: Path, partitions: int | None = None) -> None:
-        mark = root / "partitions"
-        if mark.exists():
-            count = int(mark.read_text())
-            if partitions not in (None, count):
-                raise ArchiveError(f"{root}: has {count} partitions, not {partitions}")
-        elif partitions is None:
-            raise ArchiveError(f"{root}: no archive there")
-        else:
-            count = partitions
-            root.mkdir(parents=True, exist_ok=True)
-            mark.write_text(f"{count}\n")
+        count = _partition_count(root, partitions)
         self._topics: dict[str, list[_Partition]] = {}
         for name in TOPICS:
             (root / name).mkdir(exist_ok=True)
@@ -121,3 +131,22 @@ class ArchiveLog:
     def end(self, topic: str, partition: int) -> int:
         """The offset that the next entry will get."""
         return len(self._topics[topic][partition].starts)
+
+
+def _partition_count(root: Path, wanted: int | None) -> int:
+    """The archive's partition count; a new archive is marked with ``wanted``."""
+    mark = root / "partitions"
+    if mark.exists():
+        text = mark.read_text(errors="replace").strip()
+        if not text.isdecimal() or int(text) < 1:
+            raise ArchiveError(f"{mark}: {text[:20]!r} is no partition count")
+        if wanted not in (None, int(text)):
+            raise ArchiveError(f"{root}: has {text} partitions, not {wanted}")
+        return int(text)
+    if wanted is None:
+        raise ArchiveError(f"{root}: no archive there")
+    if wanted < 1:
+        raise ArchiveError(f"an archive needs at least one partition, not {wanted}")
+    root.mkdir(parents=True, exist_ok=True)
+    mark.write_text(f"{wanted}\n")
+    return wanted

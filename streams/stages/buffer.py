@@ -93,8 +93,9 @@ class WindowBuffer:
         """
         self._next[topic] = offset + 1
         name = (topic, batch.producer, batch.boot, batch.seq)
-        if name in self._seen:
-            return {Arrival.DUPLICATE: [(self._seen[name].window, len(batch.events))]}
+        known = self._seen.get(name)
+        if known is not None and not self._forgotten(known):
+            return {Arrival.DUPLICATE: [(known.window, len(batch.events))]}
         # An event from the future is re-timed to its partition's present, where the operators see it.
         present = self._watermarks.get(topic, sent)
         by_window: dict[int, list[int]] = {}
@@ -146,24 +147,38 @@ class WindowBuffer:
         held = self._open.pop(window, [])
         self.held_events -= sum(len(part.indices) for part in held)
         self.closed = window
-        oldest = window - self._config.remembered_windows
+        # What is forgotten is a fact of the topic's own ticks; it stays in memory long enough to be told again.
+        oldest = window - 2 * self._config.remembered_windows
         self._seen = {name: seen for name, seen in self._seen.items() if seen.window >= oldest}
+        self._trim_ticks(self._offsets())
         return held
 
-    def checkpoint(self) -> Checkpoint:
-        """What to remember at a window boundary, with the offsets to read on from."""
+    def _forgotten(self, seen: _Seen) -> bool:
+        now = self._watermarks.get(seen.topic)
+        return now is not None and seen.window < now // self._config.window_ns - self._config.remembered_windows
+
+    def _offsets(self) -> dict[str, int]:
+        """From where to read on: the first event of the oldest open window, by topic."""
         offsets = dict(self._next)
         for held in self._open.values():
             for part in held:
                 offsets[part.topic] = min(offsets[part.topic], part.offset)
+        return offsets
+
+    def _trim_ticks(self, offsets: dict[str, int]) -> dict[str, int]:
+        """The watermarks as of ``offsets``; of the ticks before them only the last of each topic is kept."""
         watermarks: dict[str, int] = {}
         for topic, ticks in self._ticks.items():
             before = [time for offset, time in ticks if offset < offsets[topic]]
             if before:
                 watermarks[topic] = before[-1]
-            # Ticks before the offset matter only by the last of them.
-            keep = max(len(before) - 1, 0)
-            self._ticks[topic] = ticks[keep:]
+            self._ticks[topic] = ticks[max(len(before) - 1, 0) :]
+        return watermarks
+
+    def checkpoint(self) -> Checkpoint:
+        """What to remember at a window boundary, with the offsets to read on from."""
+        offsets = self._offsets()
+        watermarks = self._trim_ticks(offsets)
         seen = sorted(
             (*name, seen.offset, seen.window) for name, seen in self._seen.items() if seen.offset < offsets[seen.topic]
         )

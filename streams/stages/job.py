@@ -5,13 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from schemas import results
+from schemas.ids import stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
 from schemas.topics import TOPICS
 from streams.config import StreamConfig
+from streams.detectors import registry
+from streams.log.partition import partition_of
 from streams.stages.entries import dead_letter_output, read_entry
 from streams.stages.jobs import JobKeeper, JobState
 from streams.stages.outputs import Output
+from streams.stages.progress import PartitionProgress, ProgressState
 from streams.state import written
 
 
@@ -19,8 +23,7 @@ class JobStageState(msgspec.Struct, frozen=True, kw_only=True):
     """What is written down at a window boundary; ``progress`` as of ``offset``."""
 
     offset: int
-    progress: dict[int, int]
-    skipped: list[tuple[int, int]]
+    progress: ProgressState
     closed: int | None
     jobs: list[JobState]
 
@@ -36,13 +39,12 @@ class JobStage:
         self.inputs: tuple[tuple[str, int], ...] = (("windows", partition),)
         self._raw_partitions = raw_partitions
         self._next = 0
-        self._progress: dict[int, int] = {}
-        self._reports: list[tuple[int, int, int]] = []
-        self._skipped: set[tuple[int, int]] = set()
+        self._progress = PartitionProgress(raw_partitions)
         self._open: dict[int, dict[str, results.Window]] = {}
         self._first_offset: dict[int, int] = {}
         self._closed: int | None = None
         self._jobs: dict[str, JobKeeper] = {}
+        registry.build("job", config.detectors)  # wrong settings stop the start, not the first window
 
     def next_offset(self, topic: str, partition: int) -> int:
         """From where to read on."""
@@ -65,23 +67,38 @@ class JobStage:
             return [dead_letter_output(read, entry.time)]
         _, record = read
         if isinstance(record, results.Progress):
-            self._on_progress(entry.offset, record)
-        elif self._closed is None or record.end > self._closed:
+            self._progress.report(entry.offset, record)
+            return []
+        return self._on_window(entry, record)
+
+    def _on_window(self, entry: Entry, window: results.Window) -> list[Output]:
+        origin = partition_of(window.identity.key.encode("utf-8", "replace"), self._raw_partitions)
+        if self._progress.behind_skip(origin, window.end):
+            return [self._late(entry, window)]
+        if self._closed is None or window.end > self._closed:
             # The same summary sent again after a crash is the same summary.
-            self._open.setdefault(record.end, {})[record.id] = record
-            self._first_offset.setdefault(record.end, entry.offset)
+            self._open.setdefault(window.end, {})[window.id] = window
+            self._first_offset.setdefault(window.end, entry.offset)
         return []
 
-    def _on_progress(self, offset: int, progress: results.Progress) -> None:
-        self._reports.append((offset, progress.partition, progress.end))
-        self._progress[progress.partition] = max(progress.end, self._progress.get(progress.partition, progress.end))
-        if progress.skipped and (self._closed is None or progress.end > self._closed):
-            self._skipped.add((progress.partition, progress.end))
+    def _late(self, entry: Entry, window: results.Window) -> Output:
+        late = results.Late(
+            id=stable_id("late", "windows", self.partition, window.id),
+            topic="windows",
+            partition=self.partition,
+            producer="rank-stage",
+            boot=window.id,
+            seq=0,
+            identity=window.identity,
+            window_end=window.end,
+            events=1,
+        )
+        return Output(topic="late", key=window.identity.key, record=late, time=entry.time)
 
     def _closable(self) -> int | None:
-        if len(self._progress) < self._raw_partitions:
+        low = self._progress.low
+        if low is None:
             return None
-        low = min(self._progress.values())
         if self._closed is None or not self._jobs:
             # Nobody is waiting for time to pass: go straight to the next window that holds something.
             end = min((held for held in self._open if held <= low), default=low)
@@ -97,8 +114,7 @@ class JobStage:
         held = self._open.pop(end, {})
         self._first_offset.pop(end, None)
         self._closed = end
-        unavailable = any(skipped_end == end for _, skipped_end in self._skipped)
-        self._skipped = {item for item in self._skipped if item[1] > end}
+        unavailable = self._progress.skipped(end)
         by_job: dict[str, list[results.Window]] = {}
         for summary in sorted(held.values(), key=lambda summary: (summary.identity.job, summary.identity.worker)):
             by_job.setdefault(summary.identity.job, []).append(summary)
@@ -108,23 +124,19 @@ class JobStage:
             outputs.extend(keeper.close(end, by_job.get(job, []), unavailable=unavailable))
             if keeper.idle:
                 del self._jobs[job]
+        self._progress.checkpoint(self._offset(), end)
         return outputs
+
+    def _offset(self) -> int:
+        """From where to read on: the first summary of the oldest open window."""
+        return min([self._next, *self._first_offset.values()])
 
     def written(self) -> Snapshot:
         """The state at the window boundary just closed, with the offset to read on from."""
-        offset = min([self._next, *self._first_offset.values()])
-        progress: dict[int, int] = {}
-        keep = []
-        for at, partition, end in self._reports:
-            if at < offset:
-                progress[partition] = max(end, progress.get(partition, end))
-            else:
-                keep.append((at, partition, end))
-        self._reports = [*((-1, partition, end) for partition, end in sorted(progress.items())), *keep]
+        offset = self._offset()
         state = JobStageState(
             offset=offset,
-            progress=progress,
-            skipped=sorted(self._skipped),
+            progress=self._progress.checkpoint(offset, self._closed or 0),
             closed=self._closed,
             jobs=[self._jobs[job].written() for job in sorted(self._jobs)],
         )
@@ -140,9 +152,7 @@ class JobStage:
         """Begin again from a written state."""
         state = msgspec.json.decode(raw, type=JobStageState)
         self._next = state.offset
-        self._progress = dict(state.progress)
-        self._reports = [(-1, partition, end) for partition, end in sorted(state.progress.items())]
-        self._skipped = set(state.skipped)
+        self._progress = PartitionProgress(self._raw_partitions, state.progress)
         self._closed = state.closed
         self._open, self._first_offset = {}, {}
         self._jobs = {job.job: JobKeeper(job, self.config) for job in state.jobs}

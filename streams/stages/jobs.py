@@ -29,6 +29,7 @@ class JobState(msgspec.Struct, kw_only=True):
     attempts: dict[str, AttemptState] = {}
     templates: TemplateState = msgspec.field(default_factory=TemplateState)
     unclaimed: list[tuple[str, Exit]] = []
+    idle: int = 0
 
 
 class _Attempt:
@@ -67,11 +68,12 @@ class JobKeeper:
     @property
     def idle(self) -> bool:
         """Whether the job can be forgotten."""
-        return all(attempt.state.idle > self._config.idle_windows for attempt in self._attempts.values())
+        return self._state.idle > self._config.idle_windows
 
     def close(self, end: int, summaries: list[Window], *, unavailable: bool) -> list[Output]:
         """Take in the window that ends at ``end``; returns templates, anomalies and incident revisions."""
         start = end - self._config.window_ns
+        self._state.idle = 0 if summaries else self._state.idle + 1
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
@@ -136,10 +138,14 @@ class JobKeeper:
         for name in sorted(ranked, key=_attempt_order):
             if name in self._attempts:
                 continue
-            for older_name, older in self._attempts.items():
-                if older.state.view.superseded is None and _group_of(older_name) == _group_of(name):
-                    older.state.view.superseded = start
-            view = AttemptView(job=self._state.job, attempt=name, first=start)
+            siblings = {other: self._attempts[other] for other in self._attempts if _group_of(other) == _group_of(name)}
+            for other, sibling in siblings.items():
+                if sibling.state.view.superseded is None and _attempt_order(other) < _attempt_order(name):
+                    sibling.state.view.superseded = start
+            newest = max(siblings, key=_attempt_order, default=name)
+            # A last word of an attempt that is over already does not end the one that runs.
+            superseded = start if _attempt_order(newest) > _attempt_order(name) else None
+            view = AttemptView(job=self._state.job, attempt=name, first=start, superseded=superseded)
             self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
 
     def _claim(
@@ -166,17 +172,18 @@ class JobKeeper:
         return exits, sightings
 
     def _owners(self, ranked: dict[str, list[Window]]) -> dict[tuple[str, int], tuple[str, int]]:
-        owners: dict[tuple[str, int], tuple[str, int]] = {}
-        for name, attempt in sorted(self._attempts.items()):
+        """Who runs under which process id. Two that claim one id (containers) both lose it: nobody beats either."""
+        claims: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        for name, attempt in self._attempts.items():
             for rank, member in attempt.state.view.members.items():
                 if member.main_pid is not None:
-                    owners[member.identity.node, member.main_pid] = (name, rank)
-        for name, summaries in sorted(ranked.items()):
+                    claims.setdefault((member.identity.node, member.main_pid), set()).add((name, rank))
+        for name, summaries in ranked.items():
             for summary in summaries:
                 for pid, kind in summary.announced:
                     if kind == "trainer" and summary.identity.rank is not None:
-                        owners[summary.identity.node, pid] = (name, summary.identity.rank)
-        return owners
+                        claims.setdefault((summary.identity.node, pid), set()).add((name, summary.identity.rank))
+        return {place: next(iter(owners)) for place, owners in claims.items() if len(owners) == 1}
 
     def _by_rank(self, exit_: Exit) -> tuple[str, int] | None:
         """Where no process id is known, a global rank that the launcher prints belongs to the newest attempt."""

@@ -61,6 +61,7 @@ class RankStage:
         self._window_partitions = window_partitions
         self._buffer = WindowBuffer(RAW_TOPICS, config)
         self._workers: dict[Key, _Worker] = {}
+        registry.build("rank", config.detectors)  # wrong settings stop the start, not the first event
 
     def next_offset(self, topic: str, partition: int) -> int:
         """From where to read on."""

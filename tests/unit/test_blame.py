@@ -72,6 +72,7 @@ TABLE: list[Row] = [
     ("all fail alike", Reason.ALL_ALIKE, [], [ALIKE], situation()),
     ("two on different nodes at once", Reason.SEVERAL_CANDIDATES, [], [error(1, 12), error(6, 13, "b")], situation()),
     ("half of a node and another", Reason.SEVERAL_CANDIDATES, [], [error(1, 12), error(2, 12), error(3, 12)], situation()),
+    ("iterations go on", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19))),
     ("the window has only just closed", Reason.PENDING_PEERS, [], [error(6)], situation(now=20)),
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("two are silent", Reason.ONLY_CASCADES, [], [cascade(*others(3, 4))], situation()),

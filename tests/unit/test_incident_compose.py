@@ -100,7 +100,7 @@ def test_the_severity_is_the_worst_of_the_anomalies() -> None:
     assert composed([warning, anomaly("slow_and_changed", [3], start=10)]).severity == "critical"
 
 
-@pytest.mark.parametrize(("stopped", "severity"), [(5, "info"), (14, "info"), (30, "critical"), (None, "critical")])
+@pytest.mark.parametrize(("stopped", "severity"), [(5, "info"), (10.5, "info"), (14, "critical"), (None, "critical")])
 def test_a_job_that_its_owner_stopped_pages_nobody(stopped: float | None, severity: str) -> None:
     known = view()
     known.stopped = None if stopped is None else at(stopped)

@@ -1,0 +1,69 @@
+"""How far the partitions of the raw topics have come, and where it was decided to go on without one.
+
+All of it is a fact of the windows partition: a skip counts for the windows between what its partition had reported
+before and the skip's end, and a summary that stands behind the skip of its window comes too late, whoever reads when.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.results import Progress
+
+
+class Skip(msgspec.Struct, frozen=True, array_like=True):
+    """Windows of ``partition`` that end in ``(after, end]`` were closed without it."""
+
+    partition: int
+    after: int
+    end: int
+
+
+class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
+    """What was true at the offset to read on from."""
+
+    reached: dict[int, int] = {}
+    skips: list[Skip] = []
+
+
+class PartitionProgress:
+    """Reports of ``partitions`` partition numbers."""
+
+    def __init__(self, partitions: int, state: ProgressState | None = None) -> None:
+        state = state or ProgressState()
+        self._partitions = partitions
+        self._reached = dict(state.reached)
+        self._skips = [(-1, skip) for skip in state.skips]
+        self._reports = [(-1, partition, end) for partition, end in sorted(state.reached.items())]
+
+    def report(self, offset: int, progress: Progress) -> None:
+        """Take in the report that stands at ``offset``."""
+        before = self._reached.get(progress.partition, -1)
+        if progress.skipped and progress.end > before:
+            self._skips.append((offset, Skip(progress.partition, before, progress.end)))
+        self._reached[progress.partition] = max(progress.end, before)
+        self._reports.append((offset, progress.partition, progress.end))
+
+    @property
+    def low(self) -> int | None:
+        """The end up to which all partitions have reported, or null while one has not."""
+        return min(self._reached.values()) if len(self._reached) >= self._partitions else None
+
+    def skipped(self, end: int) -> bool:
+        """Whether some partition was left out of the window that ends at ``end``."""
+        return any(skip.after < end <= skip.end for _, skip in self._skips)
+
+    def behind_skip(self, partition: int, end: int) -> bool:
+        """Whether a summary of that partition and window now stands behind the skip of its window."""
+        return any(skip.partition == partition and skip.after < end <= skip.end for _, skip in self._skips)
+
+    def checkpoint(self, offset: int, closed: int) -> ProgressState:
+        """What was true at ``offset``; what matters no longer is forgotten."""
+        reached: dict[int, int] = {}
+        for at, partition, end in self._reports:
+            if at < offset:
+                reached[partition] = max(end, reached.get(partition, end))
+        later = [report for report in self._reports if report[0] >= offset]
+        self._reports = [*((-1, partition, end) for partition, end in sorted(reached.items())), *later]
+        self._skips = [(at, skip) for at, skip in self._skips if skip.end > closed]
+        return ProgressState(reached=reached, skips=[skip for at, skip in self._skips if at < offset])
