@@ -138,7 +138,10 @@ def _run_demo(arguments: argparse.Namespace) -> int:
 
 def _program() -> str:
     """How the user can call this program again."""
-    return "rankwatch" if shutil.which("rankwatch") else os.path.relpath(sys.argv[0])
+    if shutil.which("rankwatch"):
+        return "rankwatch"
+    called = Path(sys.argv[0])
+    return "python -m rankwatch" if called.name == "__main__.py" else os.path.relpath(called)
 
 
 def _run_sql(arguments: argparse.Namespace) -> int:

@@ -75,8 +75,10 @@ class JobStage:
         origin = partition_of(window.identity.key.encode("utf-8", "replace"), self._raw_partitions)
         if self._progress.behind_skip(origin, window.end):
             return [self._late(entry, window)]
-        if self._closed is None or window.end > self._closed:
-            # The same summary sent again after a crash is the same summary.
+        low = self._progress.low
+        # Behind the reports that close its window a summary is one sent again after a crash, and known.
+        known = (low is not None and window.end <= low) or (self._closed is not None and window.end <= self._closed)
+        if not known:
             self._open.setdefault(window.end, {})[window.id] = window
             self._first_offset.setdefault(window.end, entry.offset)
         return []

@@ -185,4 +185,4 @@ def test_a_driver_holds_no_history_of_ticks_and_reports(store: MemorySnapshots |
     rank, job = driver.stages
     kept = max(map(len, rank._buffer._ticks.values()))  # type: ignore[attr-defined]
     assert kept < 50
-    assert len(job._reports) < 50  # type: ignore[attr-defined]
+    assert len(job._progress._reports) < 50  # type: ignore[attr-defined]

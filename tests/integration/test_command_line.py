@@ -160,7 +160,7 @@ def test_the_demo_shows_the_incident_and_the_sql_that_shows_it_again(tmp_path: P
     demo = rankwatch("demo", home=tmp_path, RANKWATCH_CLICKHOUSE=place)
     assert demo.returncode == 0, demo.stderr
     assert "rank 5 on node02" in demo.stdout
-    queries = [line.strip() for line in demo.stdout.splitlines() if line.strip().startswith("rankwatch sql")]
+    queries = [line.strip() for line in demo.stdout.splitlines() if ' sql "SELECT' in line]
     assert len(queries) == 2
     answer = rankwatch("sql", queries[0].split('"')[1], "--format", "tsv", home=tmp_path, RANKWATCH_CLICKHOUSE=place)
     assert answer.returncode == 0, answer.stderr

@@ -216,19 +216,20 @@ def test_numbers_that_no_column_holds_stop_only_their_own_record(client: Client)
         support.batch(good),
         support.batch(huge, seq=2),
         support.batch(good, seq=3, who=support.identity(2**40)),
-        support.batch(msgspec.structs.replace(good, pid=-(2**63)), seq=4),
+        support.batch(msgspec.structs.replace(good, pid=2**63 - 1), seq=4),
         support.anomaly(),
         msgspec.structs.replace(support.anomaly("a2"), victims=[2**31]),
         support.window(3, dropped={"log": 2**64}),
     )
     assert Sink(log, client).drain() == {"anomalies": 1, "dead_letters": 4, "metrics": 2}
     reasons = client.query("SELECT DISTINCT reason FROM dead_letters ORDER BY reason").result_rows
-    assert [reason for (reason,) in reasons] == [
+    said = [reason for (reason,) in reasons]
+    assert said[:2] == [
         "anomalies.victims: a value is out of the range of Int32",
         "metrics.rank: a value is out of the range of Int32",
-        "metrics.ts: a value is out of the range of DateTime64(9, 'UTC')",
-        "windows.dropped: a value is out of the range of Int64",
     ]
+    assert said[2].startswith("not a metric record: ") and "events[0].time" in said[2]
+    assert said[3] == "windows.dropped: a value is out of the range of Int64"
 
 
 def test_values_that_are_not_finite_are_null_with_their_name(client: Client) -> None:
@@ -327,7 +328,7 @@ def test_every_golden_example_is_stored(client: Client) -> None:
 
 def test_distant_times_are_stored_and_fold(client: Client) -> None:
     log = support.MemoryLog()
-    times = [-(2**63), -1, 0, 2**63 - 1]
+    times = [0, 1, 2**63 - 1]
     log.put(support.batch(*(events.Alert(time=time, name="xid", text="") for time in times)))
     Sink(log, client).drain()
     log.put(support.batch(*(events.Alert(time=time, name="xid", text="") for time in times)))
