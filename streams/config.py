@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from schemas.ids import stable_id
@@ -15,6 +17,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     ``lateness_s``: how long after a window's end its events may still stand in their partition.
     ``skew_s``: how far an event may lie ahead of its partition's ticks before it is re-timed.
     ``remembered_windows``: for how many closed windows batches are known again when sent twice.
+    ``detectors``: parameters by detector name, as in its config.
     ``idle_windows``: after how many windows without a sign of life an attempt is forgotten.
     """
 
@@ -25,7 +28,7 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     idle_windows: int = 30
     signatures_per_window: int = 2000
     templates_per_job: int = 1000
-    detectors: dict[str, dict[str, float | int | str | bool]] = {}
+    detectors: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
         for name in ("window_s", "skew_s", "remembered_windows", "idle_windows"):

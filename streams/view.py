@@ -5,12 +5,11 @@ The job stage keeps one view per attempt and updates it before detectors see the
 
 from __future__ import annotations
 
-from statistics import median
-
 import msgspec
 
 from schemas.identity import Identity
 from schemas.results import Activity, Exit, StackSpan, Window
+from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.stacks import is_main, joined
 
@@ -60,66 +59,6 @@ class Member(msgspec.Struct, kw_only=True):
         """The pid of the rank's own process, the trainer, where known."""
         mains = [pid for pid, kind in self.pids.items() if kind == "trainer"]
         return max(mains) if mains else None
-
-
-class ProgressClock(msgspec.Struct, kw_only=True):
-    """How far the attempt has come, and when a rank last moved on to another iteration.
-
-    Any move counts, not only a higher number: steps are counted anew each epoch, and a rollback goes back. ``reached``
-    is each rank's latest iteration.
-    """
-
-    iteration: int | None = None
-    time: int | None = None
-    began: int | None = None
-    total: int | None = None
-    steps: list[int] = []
-    reached: dict[int, int] = {}
-
-    @property
-    def step_ns(self) -> int | None:
-        """Median duration of an iteration over the last windows, or null before two are known."""
-        return int(median(self.steps)) if self.steps else None
-
-    def advance(self, windows: list[Window]) -> None:
-        """Take in one window of all ranks, in any order."""
-        moved = [window for window in windows if self._moved(window)]
-        back = [window for window in moved if self._went_back(window)]
-        for window in moved:
-            self.time = max(self.time or 0, window.iteration_time or 0)
-        for window in windows:
-            if window.identity.rank is not None and window.iteration is not None:
-                self.reached[window.identity.rank] = window.iteration
-            if window.total_iterations is not None:
-                self.total = window.total_iterations
-        numbers = [window.iteration for window in back or moved if window.iteration is not None]
-        known = [] if back or self.iteration is None else [self.iteration]
-        self.iteration = max([*numbers, *known], default=self.iteration)
-        self.began = self.time if self.began is None else self.began
-        durations = [step for window in windows if (step := _step_of(window)) is not None]
-        if durations:
-            self.steps = [*self.steps, int(median(durations))][-20:]
-
-    def _moved(self, window: Window) -> bool:
-        """Whether the rank came to another iteration in this window."""
-        rank = window.identity.rank
-        if rank is None or window.iteration is None or window.iteration_time is None:
-            return False
-        within = any(series.iterations[0] != series.iterations[-1] for series in window.series)
-        return within or self.reached.get(rank) != window.iteration
-
-    def _went_back(self, window: Window) -> bool:
-        before = self.reached.get(window.identity.rank if window.identity.rank is not None else -1)
-        return before is not None and window.iteration is not None and window.iteration < before
-
-
-def _step_of(window: Window) -> int | None:
-    """How long an iteration took in this window, by its first series, in nanoseconds."""
-    for series in window.series[:1]:
-        span = series.iterations[-1] - series.iterations[0]
-        if span > 0 and series.times[-1] > series.times[0]:
-            return max((series.times[-1] - series.times[0]) // span, 1)
-    return None
 
 
 class AttemptView(msgspec.Struct, kw_only=True):

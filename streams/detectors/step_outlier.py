@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from schemas.results import Anomaly, Area, Suspect
 from streams.detectors.registry import JobDetector, register
+from streams.robust import Bounds, contrast
 from streams.stall import over
 from streams.timers import kind_of_timer, scale_ns
 from streams.view import AttemptView, AttemptWindow
 
-Array = npt.NDArray[np.float64]
-
 
 class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Ratios are shares; ``impact`` is the excess as a share of the whole step, ``critical`` where it pages."""
+    """``bounds`` make a step stand out; ``share`` of the last ``steps`` must.
 
-    ratio: float = 1.1
-    mads: float = 5.0
-    floor: float = 0.01
-    peers_for_mad: int = 4
+    ``impact`` is the excess as a share of the whole step, ``critical`` the impact that is critical.
+    """
+
+    bounds: Bounds = Bounds()
     steps: int = 20
     share: float = 0.5
     impact: float = 0.1
@@ -138,7 +136,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         if len(ranks) < 2 or not iterations:
             return
         values = np.array([[pending[step].get(rank, (np.nan, 0))[0] for rank in ranks] for step in iterations])
-        flags, ratio, center = contrast(values, self.config)
+        flags, ratio, center = contrast(values, self.config.bounds)
         for column, rank in enumerate(ranks):
             history = judged.setdefault(rank, [])
             for row, iteration in enumerate(iterations):
@@ -227,7 +225,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
 
         A jump is dated by half its height, which noise does not reach; a slow trend by where it leaves its peers.
         """
-        low = 1 + (self.config.ratio - 1) / 2
+        low = 1 + (self.config.bounds.ratio - 1) / 2
         height = _middle(history[-self.config.steps :], "ratio")
         start = _run_start([flag.ratio > low for flag in history])
         half = _run_start([flag.ratio > max(low, (1 + height) / 2) for flag in history])
@@ -250,38 +248,6 @@ def _run_start(above: list[bool]) -> int:
         if above[start] and sum(run) >= 0.6 * len(run):
             return start
     return len(above) - 1
-
-
-def contrast(values: Array, config: StepOutlierConfig) -> tuple[npt.NDArray[np.bool_], Array, Array]:
-    """Flags, ratios and peers' medians of a [step, rank] matrix; missing values are NaN and never flagged.
-
-    In small groups each rank is held against the median of the *others*, so that in a pair neither hides behind itself;
-    from ``2 * peers_for_mad`` ranks on its own share in the median does not matter.
-    """
-    ranks = values.shape[1]
-    if ranks >= 2 * config.peers_for_mad:
-        center, spread = _median_and_mad(values)
-        center, spread = np.broadcast_to(center, values.shape), np.broadcast_to(spread, values.shape)
-    else:
-        apart = [_median_and_mad(np.delete(values, column, axis=1)) for column in range(ranks)]
-        center = np.concatenate([middle for middle, _ in apart], axis=1)
-        spread = np.concatenate([deviation for _, deviation in apart], axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(center > 0, values / center, np.nan)
-        flags = ratio > config.ratio
-        if ranks >= config.peers_for_mad:
-            flags &= values > center + config.mads * np.maximum(spread, config.floor * center)
-    return flags & np.isfinite(values), np.nan_to_num(ratio, nan=1.0), np.nan_to_num(center, nan=0.0)
-
-
-def _median_and_mad(values: Array) -> tuple[Array, Array]:
-    """Median and median absolute deviation of each row, as columns; NaN where a row has no value."""
-    middle = np.full((values.shape[0], 1), np.nan)
-    deviation = np.full((values.shape[0], 1), np.nan)
-    known = np.isfinite(values).any(axis=1)
-    middle[known, 0] = np.nanmedian(values[known], axis=1)
-    deviation[known, 0] = np.nanmedian(np.abs(values[known] - middle[known]), axis=1)
-    return middle, deviation
 
 
 def _middle(flags: list[Flag], field: str) -> float:

@@ -17,6 +17,7 @@ from streams.lines.phases import phase_after, says_finished
 from streams.lines.series import readings_of, total_iterations
 from streams.lines.signature import shape, signature_of
 from streams.stacks import spans_of
+from streams.stages.columns import Point, gauge_of, reached_of, series_of
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
@@ -29,16 +30,6 @@ class WorkerState(msgspec.Struct, kw_only=True):
     iteration: int | None = None
     trained: bool = False
     detectors: dict[str, msgspec.Raw] = {}
-
-
-class Point(msgspec.Struct, frozen=True):
-    """One reading at an iteration."""
-
-    iteration: int
-    time: int
-    value: float | None
-    nonfinite: str
-    unit: str
 
 
 class _Draft:
@@ -94,14 +85,14 @@ def summarise(
         layout=draft.layout,
         announced=sorted(set(draft.announced)),
         signatures=[draft.signatures[key] for key in sorted(draft.signatures)],
-        series=[_series(name, points) for name, points in sorted(draft.points.items())],
-        gauges=[_gauge(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
+        series=[series_of(name, points) for name, points in sorted(draft.points.items())],
+        gauges=[gauge_of(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
         stacks=spans_of(draft.stacks),
         fatals=draft.fatals,
         exits=draft.exits,
         stopped=draft.stopped,
         finished=draft.finished,
-        collectives=[_reached(found) for _, found in sorted(draft.collectives.items())],
+        collectives=[reached_of(found) for _, found in sorted(draft.collectives.items())],
         dropped=dict(sorted(draft.dropped.items())),
     )
     return summary, stamped
@@ -210,49 +201,6 @@ def _metric(draft: _Draft, event: events.Metric) -> None:
         draft.dropped[key] = draft.dropped.get(key, 0) + 1
     else:
         draft.gauges.setdefault((event.name, event.device or ""), []).append(event)
-
-
-def _series(name: str, points: list[Point]) -> results.Series:
-    ordered = sorted(points, key=lambda point: (point.iteration, point.time))
-    return results.Series(
-        name=name,
-        unit=ordered[0].unit,
-        iterations=[point.iteration for point in ordered],
-        times=[point.time for point in ordered],
-        values=[point.value for point in ordered],
-        nonfinite=[(point.iteration, point.nonfinite) for point in ordered if point.nonfinite],
-    )
-
-
-def _gauge(name: str, device: str, found: list[events.Metric]) -> results.Gauge:
-    values: list[float] = [event.value for event in found if event.value is not None]
-    return results.Gauge(
-        name=name,
-        unit=found[0].unit,
-        device=device or None,
-        count=len(values),
-        mean=sum(values) / len(values),
-        minimum=min(values),
-        maximum=max(values),
-        first=values[0],
-        last=values[-1],
-    )
-
-
-def _reached(found: list[events.Collective]) -> results.CollectiveState:
-    collective = [event for event in found if not event.point_to_point] or found
-    last = max(collective, key=lambda event: (event.sequence, event.created))
-    done = [event.sequence for event in collective if event.state == "completed"]
-    return results.CollectiveState(
-        group=last.group,
-        captured=last.time,
-        ranks=last.ranks,
-        last_enqueued=last.sequence,
-        last_completed=max(done, default=-1),
-        operation=last.operation,
-        enqueued_at=last.created,
-        outstanding=any(event.state != "completed" for event in found),
-    )
 
 
 def group_by_worker(items: list[tuple[Identity, Any]]) -> dict[tuple[str, str, str], list[tuple[Identity, Any]]]:

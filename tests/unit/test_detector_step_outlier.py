@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Anomaly
-from streams.detectors.step_outlier import StepOutlier, StepOutlierConfig, contrast
+from streams.detectors.step_outlier import StepOutlier, StepOutlierConfig
+from streams.robust import Bounds, contrast
 from streams.view import AttemptWindow
 
 STEPS = 10
@@ -198,7 +199,7 @@ def test_missing_values_are_never_flagged_and_never_hide_others(seed: int, ranks
     random = np.random.default_rng(seed)
     values = random.uniform(1, 100, (steps, ranks))
     values[random.random((steps, ranks)) < 0.3] = np.nan
-    flags, ratio, center = contrast(values, StepOutlierConfig())
+    flags, ratio, center = contrast(values, Bounds())
     assert not (flags & np.isnan(values)).any()
     assert np.isfinite(ratio).all()
     assert np.isfinite(center).all()
@@ -209,8 +210,8 @@ def test_missing_values_are_never_flagged_and_never_hide_others(seed: int, ranks
 def test_renaming_ranks_renames_the_flags(seed: int, ranks: int, order: list[int]) -> None:
     values = np.random.default_rng(seed).lognormal(0, 1, (5, ranks))
     turned = [rank for rank in order if rank < ranks]
-    flags, _, _ = contrast(values, StepOutlierConfig())
-    again, _, _ = contrast(values[:, turned], StepOutlierConfig())
+    flags, _, _ = contrast(values, Bounds())
+    again, _, _ = contrast(values[:, turned], Bounds())
     assert (flags[:, turned] == again).all()
 
 
