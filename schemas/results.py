@@ -121,7 +121,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How far one rank has come in one process group, seen when its dump was captured.
 
     Sequences count collectives only; ``operation`` and ``enqueued_at`` are of the last enqueued one. ``outstanding``
-    also counts a send or receive that waits for its peer.
+    also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all.
     """
 
     group: str
@@ -132,6 +132,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     operation: str
     enqueued_at: int
     outstanding: bool = False
+    shows_sends: bool = False
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -273,6 +273,8 @@ _SYMPTOM = {
     "all_in_communication": ("stack_minority", "hang", "stack", "critical", "space"),
     "several_outside": ("stack_minority", "hang", "stack", "critical", "space"),
     "never_enqueued": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "perhaps_waiting": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
     "own_error": ("fatal_lines", "crash", "log", "critical", "space"),
     "cascade": ("fatal_lines", "crash", "log", "critical", "space"),
     "own_death": ("worker_exit", "crash", "platform", "critical", "space"),

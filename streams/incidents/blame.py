@@ -22,6 +22,7 @@ class Reason(Enum):
 
     OUTSIDE_COMMUNICATION = "one stands outside communication while its peers wait"
     NEVER_ENQUEUED = "one never enqueued what its group waits for"
+    OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"
     SOURCES_DISAGREE = "stacks and collectives point at different ranks"
     NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
     OWN_ERROR = "one failed by an error of its own, the others by its loss"
@@ -119,10 +120,9 @@ def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
     groups = [one for one in anomalies if one.detector == "collective_laggard"]
     base = _Base.of(anomalies, stalls[0], symptom="hang")
     outside = stacks[-1].suspects if stacks else []
-    behind = groups[-1].suspects if groups else []
-    # A dump does not show every wait (a blocking send, a store); a stack inside communication strikes a laggard out.
-    waiting = set(stacks[-1].victims) if stacks else set()
-    behind = [suspect for suspect in behind if suspect.rank not in waiting]
+    if groups and groups[-1].grounds == "out_of_order" and not outside:
+        return base.named(Reason.OUT_OF_ORDER, groups[-1].suspects, area=groups[-1].area)
+    behind = _behind(groups[-1], stacks) if groups else []
     area = stacks[-1].area if stacks else "unknown"
     if outside and behind and not _ranks(outside) & _ranks(behind):
         return base.nobody(Reason.SOURCES_DISAGREE)
@@ -131,6 +131,19 @@ def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if behind:
         return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
     return base.nobody(Reason.NOBODY_APART)
+
+
+def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
+    """The laggards that nothing shows waiting.
+
+    A dump does not show every wait (a blocking send, a store); a stack inside communication strikes a laggard out.
+    Where dumps show no sends, only the one that is left when stacks have struck out all others counts.
+    """
+    waiting = set(stacks[-1].victims) if stacks else set()
+    left = [suspect for suspect in group.suspects if suspect.rank not in waiting]
+    if group.grounds == "perhaps_waiting" and (len(left) != 1 or len(left) == len(group.suspects)):
+        return []
+    return left
 
 
 def _ranks(suspects: list[Suspect]) -> set[int | None]:

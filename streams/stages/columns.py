@@ -60,4 +60,5 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         operation=last.operation,
         enqueued_at=last.created,
         outstanding=any(event.state != "completed" for event in found),
+        shows_sends=any(event.point_to_point for event in found),
     )

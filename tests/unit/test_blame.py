@@ -40,6 +40,10 @@ def behind(rank: int, start: float = 10) -> Anomaly:
     return anomaly("never_enqueued", [rank], others(rank), start=start, onset=9)
 
 
+def perhaps(*ranks: int) -> Anomaly:
+    return anomaly("perhaps_waiting", ranks, others(*ranks), start=10, onset=9)
+
+
 def slow(grounds: str, *ranks: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly(grounds, ranks, others(*ranks), start=start, area="compute", **changes)  # type: ignore[arg-type]
 
@@ -57,6 +61,9 @@ TABLE: list[Row] = [
     ("one never enqueued", Reason.NEVER_ENQUEUED, [5], [stall(), behind(5)], situation()),
     ("all in communication, one never enqueued", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), behind(5)], situation()),
     ("sources disagree, neither waits", Reason.SOURCES_DISAGREE, [], [stall(), anomaly("outside_communication", [5], others(2, 5), start=10, onset=9), behind(2)], situation()),
+    ("perhaps all wait for one that is not seen", Reason.NOBODY_APART, [], [stall(), perhaps(2, 5, 6)], situation()),
+    ("the one that no stack shows waiting", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), perhaps(2, 5, 6)], situation()),
+    ("one went on without a collective", Reason.OUT_OF_ORDER, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("out_of_order", [5], others(5), start=10, onset=9)], situation()),
     ("nothing tells them apart", Reason.NOBODY_APART, [], [stall()], situation()),
     ("a laggard whose stack waits is none", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), behind(5)], situation()),
     ("several outside", Reason.NOBODY_APART, [], [stall(), anomaly("several_outside", [], [0, 1, 2, 3], start=10, onset=9)], situation()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from detection_support import closed, healthy, named, new_view, reached, run, stalled, stepping, still
 
 from schemas.results import Anomaly, CollectiveState
@@ -90,3 +91,35 @@ def test_what_a_dump_said_is_remembered_through_a_restore() -> None:
     again = CollectiveLaggard()
     again.restore(first.snapshot())
     assert named(run(again, view, [still(RANKS, 40)])[0]) == [[5]]
+
+
+def two_groups(passed: set[int], held: set[int]) -> dict[int, list[CollectiveState]]:
+    """Ranks 0-3 belong to the world and to a stage; who ``held`` waits in the stage, who ``passed`` in the world."""
+    states = {rank: [reached("world", 41, 40)] for rank in range(4, RANKS)}
+    for rank in held:
+        states[rank] = [reached("world", 40), reached("stage", 9, 8)]
+    for rank in passed:
+        states[rank] = [reached("world", 41, 40), reached("stage", 8)]
+    return states
+
+
+def test_the_one_that_left_out_a_collective_and_went_on_is_named() -> None:
+    (found,) = finding(two_groups({1}, {0, 2, 3}))
+    assert (named([found]), found.grounds, found.area) == ([[1]], "out_of_order", "code")
+    assert "of group stage" in found.text and 1 not in found.victims
+
+
+def test_two_against_two_name_nobody() -> None:
+    assert finding(two_groups({1, 2}, {0, 3})) == []
+
+
+def test_laggards_of_a_job_whose_sends_are_not_shown_are_only_perhaps_to_blame() -> None:
+    stages = {rank: [reached(f"stage{rank // 4}", 9, 8)] for rank in range(RANKS)}
+    behind = {rank: [reached(f"stage{rank // 4}", 8)] for rank in (2, 6)}
+    (found,) = finding(stages | behind)
+    assert (named([found]), found.grounds) == ([[2, 6]], "perhaps_waiting")
+    shown = {
+        rank: [msgspec.structs.replace(one, shows_sends=True) for one in states] for rank, states in stages.items()
+    }
+    (found,) = finding(shown | behind)
+    assert found.grounds == "never_enqueued"
