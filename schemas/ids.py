@@ -12,3 +12,8 @@ def stable_id(*parts: str | int | None) -> str:
         text = "" if part is None else str(part)
         digest.update(f"{type(part).__name__}:{len(text)}:{text};".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
+
+
+def notification_key(job: str, attempt: str) -> str:
+    """The key of an attempt's alert: notices and incidents share it, so that staff see one alert that gains a name."""
+    return stable_id("notification", job, attempt)

@@ -66,12 +66,17 @@ def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallR
     return 2 * working > len(spans) and not frozen(window, rule)
 
 
+def silence_ns(step: int, rule: StallRule) -> int:
+    """How long no iteration must come for a standstill, given how long one takes (ns)."""
+    return int(max(rule.steps * step, rule.silence_s * SECOND))
+
+
 def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     clock = view.clock
     if clock.time is None or clock.step_ns is None:
         return None
     silence = window.end - clock.time
-    if silence < max(rule.steps * clock.step_ns, rule.silence_s * SECOND):
+    if silence < silence_ns(clock.step_ns, rule):
         return None
     quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
     if quiet and not frozen(window, rule):

@@ -55,7 +55,7 @@ def template_id(text: str) -> str:
 
 
 class TemplateBook:
-    """The templates of one job; bounded by ``limit`` signatures, beyond which a signature is its own template."""
+    """The templates of one job; bounded by ``limit`` signatures, beyond which new ones are only counted."""
 
     def __init__(self, state: TemplateState, job: str, limit: int) -> None:
         self.state = state
@@ -114,17 +114,24 @@ class TemplateBook:
 
     def note(self, window: AttemptWindow) -> None:
         """Remember who printed what, for telling which templates stand apart."""
+        found: dict[str, tuple[int, int, set[int]]] = {}
         for summary in window.summaries:
             rank = summary.identity.rank
             for count in summary.signatures:
                 if rank is None or count.signature not in self._cluster_of:
                     continue
-                use = self.state.uses.setdefault(
-                    f"{window.attempt}|{count.signature}", Use(first=count.first, last=count.last)
-                )
-                use.first, use.last = min(use.first, count.first), max(use.last, count.last)
-                if rank not in use.ranks:
-                    use.ranks = sorted([*use.ranks, rank])
+                first, last, ranks = found.get(count.signature, (count.first, count.last, set()))
+                ranks.add(rank)
+                found[count.signature] = (min(first, count.first), max(last, count.last), ranks)
+        for signature, (first, last, ranks) in found.items():
+            key = f"{window.attempt}|{signature}"
+            known = self.state.uses.get(key)
+            if known is None:
+                self.state.uses[key] = Use(first=first, last=last, ranks=sorted(ranks))
+                continue
+            known.first, known.last = min(known.first, first), max(known.last, last)
+            if not ranks <= set(known.ranks):
+                known.ranks = sorted({*known.ranks, *ranks})
 
     def forget(self, attempt: str) -> None:
         """An attempt is over for good: what it printed no longer counts."""

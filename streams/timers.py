@@ -11,7 +11,8 @@ from typing import Literal
 Kind = Literal["own", "wait", "mixed", "total", "none"]
 
 _WAIT = re.compile(
-    r"wait|all_?reduce|reduce|gather|scatter|broadcast|barrier|p2p|send|recv|comm|sync|nccl|grad_norm|bubble|idle"
+    r"wait|all_?reduce|reduce|gather|scatter|broadcast|barrier|p2p|send|recv|comm(?!and|it)|(?<!a)sync|nccl|grad_norm"
+    r"|bubble|idle"
 )
 _RATE = re.compile(r"_per_s(?:ec)?$|/s$")
 _BOTH = re.compile(r"forward.{0,3}backward")
@@ -42,4 +43,4 @@ def kind_of_timer(name: str) -> Kind:
 
 def scale_ns(name: str) -> int:
     """Nanoseconds in one unit of the timer."""
-    return 1_000_000 if name.endswith("_ms") else 1_000_000_000
+    return 1_000_000 if name.lower().endswith("_ms") else 1_000_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Activity, Exit, StackSpan, Window
+from schemas.results import Activity, Exit, StackSpan, Suspect, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.stacks import is_main, joined
@@ -167,22 +167,36 @@ class AttemptView(msgspec.Struct, kw_only=True):
     @property
     def knows_layout(self) -> bool:
         """Whether stages are known, or roles tell the ranks apart."""
-        roles = {member.identity.role for member in self.members.values()}
+        roles = {member.identity.role for member in self.members.values()} - {""}
         return "pp" in self.layout or len(roles) > 1
 
     def peer_groups(self) -> list[list[int]]:
-        """Ranks of the same process type, role and pipeline stage, in canonical order."""
+        """Ranks of the same process type, role, pipeline stage and expert group, in canonical order."""
         groups: dict[str, list[int]] = {}
         for rank in sorted(self.members):
             identity = self.members[rank].identity
-            stage = self.coordinates(rank).get("pp")
-            groups.setdefault(f"{identity.process_type}|{identity.role}|{identity.group}|{stage}", []).append(rank)
+            at = self.coordinates(rank)
+            key = f"{identity.process_type}|{identity.role}|{identity.group}|{at.get('pp')}|{at.get('ep')}"
+            groups.setdefault(key, []).append(rank)
         return [groups[key] for key in sorted(groups)]
 
     def main_spans(self, since: int) -> dict[int, StackSpan]:
         """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out."""
         spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
         return {rank: span for rank, span in spans.items() if span is not None}
+
+    def suspect(self, rank: int, score: float, why: str) -> Suspect:
+        """The rank as a suspect, with its place."""
+        member = self.members.get(rank)
+        return Suspect(
+            rank=rank,
+            node=member.identity.node if member else "",
+            role=member.identity.role if member else "",
+            coordinates=self.coordinates(rank),
+            device=member.identity.device if member else None,
+            score=score,
+            why=why,
+        )
 
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
@@ -217,7 +231,8 @@ def _last_life(summary: Window) -> int | None:
     times = [span.last for span in summary.stacks if span.frames]
     if summary.last_log is not None:
         times.append(summary.last_log)
-    if summary.gauges or summary.pids or summary.announced:
+    zombie = any(gauge.name == "process_zombie" and gauge.last > 0 for gauge in summary.gauges)
+    if summary.announced or (not zombie and (summary.gauges or summary.pids)):
         times.append(summary.end)
     return max(times, default=None)
 

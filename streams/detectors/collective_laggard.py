@@ -16,6 +16,8 @@ from streams.detectors.registry import JobDetector, register
 from streams.stall import Stall, StallRule, stall_of
 from streams.view import AttemptView, AttemptWindow
 
+GROUPS_KEPT = 256
+
 
 class CollectiveLaggardConfig(msgspec.Struct, frozen=True, kw_only=True):
     """When a job counts as standing still."""
@@ -41,8 +43,10 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         """At most one finding a window, and only for dumps captured during a stall."""
         for summary in window.summaries:
             if summary.identity.rank is not None:
-                for one in summary.collectives:
-                    self.state.reached.setdefault(summary.identity.rank, {})[one.group] = one
+                groups = self.state.reached.setdefault(summary.identity.rank, {})
+                groups.update({one.group: one for one in summary.collectives})
+                latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
+                self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
         stall = stall_of(view, window, self.config.stall)
         if stall is None:
             return []
@@ -106,21 +110,13 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         )
 
     def _suspect(self, view: AttemptView, rank: int, missed: CollectiveState, grounds: str) -> Suspect:
-        member = view.members.get(rank)
         operation = f"{missed.operation} {missed.last_enqueued} of group {missed.group}"
         why = (
             f"left out {operation} and went on to the next, unlike its peers in both groups"
             if grounds == "out_of_order"
             else f"never enqueued {operation}, nothing outstanding"
         )
-        return Suspect(
-            rank=rank,
-            node=view.node_of(rank),
-            role=member.identity.role if member else "",
-            coordinates=view.coordinates(rank),
-            score=0.9,
-            why=why,
-        )
+        return view.suspect(rank, 0.9, why)
 
 
 def _shows_all_waits(view: AttemptView, current: dict[int, dict[str, CollectiveState]]) -> bool:

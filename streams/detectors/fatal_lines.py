@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import rank_ranges
-from schemas.results import Anomaly, Fatal, Suspect
+from schemas.results import Anomaly, Fatal
 from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
@@ -78,19 +78,11 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             peers=f"{len(view.members) - len(ranks)} other ranks did not print it",
             iteration=view.clock.iteration,
             phase=view.phase,
-            suspects=[self._suspect(view, rank, fatal) for rank, fatal in _first_by_rank(group)],
+            suspects=[
+                view.suspect(rank, 0.9, f"its own error, none that a lost peer causes: {fatal.text[:200]}")
+                for rank, fatal in _first_by_rank(group)
+            ],
             templates=[first.signature],
-        )
-
-    def _suspect(self, view: AttemptView, rank: int, fatal: Fatal) -> Suspect:
-        identity = view.members[rank].identity
-        return Suspect(
-            rank=rank,
-            node=identity.node,
-            role=identity.role,
-            coordinates=view.coordinates(rank),
-            score=0.9,
-            why=f"its own error, none that a lost peer causes: {fatal.text[:200]}",
         )
 
     def _cascade(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:

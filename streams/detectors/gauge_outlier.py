@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from schemas.results import Anomaly, Gauge, Suspect
+from schemas.results import Anomaly, Gauge
 from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
@@ -85,5 +85,5 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             text=text,
             peers=f"peers' median {center:.4g}",
             phase=view.phase,
-            suspects=[Suspect(rank=rank, node=view.node_of(rank), score=0.3, why=text)],
+            suspects=[view.suspect(rank, 0.3, text)],
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import rank_ranges
-from schemas.results import Anomaly, Suspect
+from schemas.results import Anomaly
 from streams.detectors.registry import JobDetector, register
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -67,14 +67,12 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
     ) -> Anomaly:
         text = f"ranks {rank_ranges(fresh)} show no life while {len(living)} of {len(view.members)} peers do"
         last = [view.members[rank].last_life for rank in fresh if rank in view.members]
-        suspects = [
-            Suspect(rank=rank, node=view.node_of(rank), score=0.7, why="its process is gone, its node still reports")
-            for rank in watched
-        ]
+        suspects = [view.suspect(rank, 0.7, "its process is gone, its node still reports") for rank in watched]
         return self.anomaly(
             window,
             "missing",
             onset=min(last, default=window.start),
+            precision_ns=window.end - window.start,
             axis="space",
             layer="platform",
             symptom="crash",

@@ -18,16 +18,24 @@ _WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
 
 
 class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``reporters``: how many ranks must report a series before one of them can be told apart."""
+    """``reporters``: how many ranks must report a series before one of them can be told apart.
+
+    ``clean_windows``: after how many windows with finite values only an earlier beginning is forgotten.
+    """
 
     reporters: int = 3
+    clean_windows: int = 6
 
 
 class NonfiniteState(msgspec.Struct, kw_only=True):
-    """First iteration and time at which each rank showed it, by metric; up to where each reporter was finite."""
+    """First iteration and time at which each rank showed it, by metric; up to where each reporter was finite.
+
+    After ``clean_windows`` windows with finite values only, a new beginning counts as one.
+    """
 
     first: dict[str, dict[int, tuple[int, int]]] = {}
     finite: dict[str, dict[int, int]] = {}
+    clean_windows: int = 0
 
 
 @register
@@ -40,12 +48,13 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite."""
-        seen = False
+        seen = reported = False
         for summary in window.summaries:
             rank = summary.identity.rank
             for series in summary.series:
                 if rank is None or not _WATCHED.search(series.name) or series.unit in ("ms", "s"):
                     continue
+                reported = True
                 finite = self.state.finite.setdefault(series.name, {})
                 known = [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
                 finite[rank] = max(known, default=finite.get(rank, -1))
@@ -54,7 +63,13 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
                     iteration = series.nonfinite[0][0]
                     time = series.times[series.iterations.index(iteration)]
                     self.state.first.setdefault(series.name, {}).setdefault(rank, (iteration, time))
-        return [self._finding(view, window)] if seen else []
+        if seen:
+            self.state.clean_windows = 0
+            return [self._finding(view, window)]
+        self.state.clean_windows += reported
+        if self.state.clean_windows >= self.config.clean_windows:
+            self.state.first = {}
+        return []
 
     def _finding(self, view: AttemptView, window: AttemptWindow) -> Anomaly:
         onset = {name: min(ranks.values()) for name, ranks in self.state.first.items()}
@@ -88,5 +103,5 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             if len(first) == 1 and fine and len(peers) + 1 >= self.config.reporters:
                 rank = first[0]
                 why = f"its own {name} was the first that is not finite, at iteration {iteration}"
-                return [Suspect(rank=rank, node=view.node_of(rank), score=0.9, why=why)]
+                return [view.suspect(rank, 0.9, why)]
         return []

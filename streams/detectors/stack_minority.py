@@ -55,7 +55,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
             return []
         grounds = _grounds(outside, main)
         named = outside if grounds == "outside_communication" else []
-        area = self._area(view, stall, main[outside[0]]) if named else "unknown"
+        area = self._area(stall, main[outside[0]]) if named else "unknown"
         where = place(main[waiting[0]].frames)
         return [
             self.anomaly(
@@ -93,19 +93,12 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         return f", its loader in {place(working[0].frames)}" if working else ""
 
     def _suspect(self, view: AttemptView, rank: int, span: StackSpan) -> Suspect:
-        identity = view.members[rank].identity
         where = f"{place(span.frames)}{self._helpers(view, rank)}"
         samples = f"{span.samples} samples at one place" if span.samples > 1 else "one sample during the stall"
-        return Suspect(
-            rank=rank,
-            node=identity.node,
-            role=identity.role,
-            coordinates=view.coordinates(rank),
-            score=0.95 if span.samples > 1 else 0.85,
-            why=f"outside communication while its peers wait: {where} ({samples})",
-        )
+        why = f"outside communication while its peers wait: {where} ({samples})"
+        return view.suspect(rank, 0.95 if span.samples > 1 else 0.85, why)
 
-    def _area(self, view: AttemptView, stall: Stall, span: StackSpan) -> Area:
+    def _area(self, stall: Stall, span: StackSpan) -> Area:
         if span.activity == "data":
             return "data"
         if span.activity == "checkpoint" or stall.phase == "checkpoint":

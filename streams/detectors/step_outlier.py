@@ -45,7 +45,7 @@ class Flag(msgspec.Struct, frozen=True, array_like=True):
     iteration: int
     time: int
     ratio: float
-    excess_ns: float
+    excess: float
     value: float
     median: float
     flagged: bool
@@ -77,11 +77,10 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         """At most one finding a timer and window; the slow ranks of one timer stand in it together."""
         self._collect(window)
         found = []
-        for timer in sorted(self.state.pending):
-            self._judge(view, window, timer)
+        judged = [timer for timer in sorted(self.state.pending) if self._judge(view, window, timer)]
         if over(view):
             return []
-        for timer in sorted(self.state.judged):
+        for timer in judged:
             slow = self._slow(view, timer)
             if slow:
                 found.append(self._finding(view, window, timer, slow))
@@ -93,12 +92,21 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             for series in summary.series:
                 if rank is None or kind_of_timer(series.name) != "own":
                     continue
+                self._begin_anew(series.name, rank, series.iterations[0])
                 steps = self.state.pending.setdefault(series.name, {})
                 for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
                     if value is not None and iteration > self.state.judged_to.get(series.name, -1):
                         steps.setdefault(iteration, {})[rank] = (value, time)
                 latest = (series.iterations[-1], window.end)
                 self.state.reporters.setdefault(series.name, {})[rank] = latest
+
+    def _begin_anew(self, timer: str, rank: int, iteration: int) -> None:
+        """Steps counted anew (an epoch, a rollback): the first rank to go back ends what was counted before."""
+        reporters = self.state.reporters.get(timer, {})
+        if rank in reporters and iteration <= reporters[rank][0]:
+            for memory in (self.state.pending, self.state.judged, self.state.judged_to, self.state.began):
+                memory.pop(timer, None)
+            self.state.reporters[timer] = {}
 
     def _reported_by_all(self, timer: str, window: AttemptWindow) -> int:
         """Up to which iteration nearly all ranks have reported; who has been silent for long is not waited for."""
@@ -107,13 +115,20 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         newest = sorted(step for step, end in reporters.values() if end > window.end - patience)
         return newest[len(newest) // 10] if newest else -1
 
-    def _judge(self, view: AttemptView, window: AttemptWindow, timer: str) -> None:
-        """Judge the steps that all reporting ranks have reported, as a [step, rank] matrix per peer group."""
+    def _judge(self, view: AttemptView, window: AttemptWindow, timer: str) -> bool:
+        """Judge the steps that all reporting ranks have reported, as a [step, rank] matrix per peer group.
+
+        Returns whether there were any.
+        """
         pending = self.state.pending[timer]
         low = self._reported_by_all(timer, window)
         ready = [iteration for iteration in sorted(pending) if iteration <= low]
+        for iteration in sorted(pending)[: -self.config.history_steps]:
+            # So far behind that nobody will wait for it any more.
+            ready = [step for step in ready if step != iteration]
+            del pending[iteration]
         if not ready:
-            return
+            return False
         warm = self.state.began.setdefault(timer, ready[0]) + self.config.warm_up_steps
         counted = [iteration for iteration in ready if iteration >= warm]
         judged = self.state.judged.setdefault(timer, {})
@@ -121,9 +136,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             self._judge_group(group, counted, pending, judged)
         for iteration in ready:
             del pending[iteration]
-        for iteration in sorted(pending)[: -self.config.history_steps]:
-            del pending[iteration]
         self.state.judged_to[timer] = ready[-1]
+        return True
 
     def _judge_group(
         self,
@@ -170,7 +184,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         return slow
 
     def _impact(self, timer: str, flagged: list[Flag], step: int) -> float:
-        return float(np.median([flag.excess_ns for flag in flagged])) * scale_ns(timer) / step
+        return float(np.median([flag.excess for flag in flagged])) * scale_ns(timer) / step
 
     def _finding(self, view: AttemptView, window: AttemptWindow, timer: str, slow: dict[int, list[Flag]]) -> Anomaly:
         onset = min((self._onset(history) for history in slow.values()), key=lambda flag: flag.time)
@@ -209,16 +223,11 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
 
     def _suspect(self, view: AttemptView, timer: str, rank: int, history: list[Flag]) -> Suspect:
         flagged = self._flagged(history)
-        identity = view.members[rank].identity
-        return Suspect(
-            rank=rank,
-            node=identity.node,
-            role=identity.role,
-            coordinates=view.coordinates(rank),
-            score=round(min(0.99, 0.5 + len(flagged) / (2 * self.config.steps)), 2),
-            why=f"own work {timer} {_middle(flagged, 'ratio'):.2f} times its peers' median, {len(flagged)} of "
-            f"{min(len(history), self.config.steps)} steps",
+        why = (
+            f"own work {timer} {_middle(flagged, 'ratio'):.2f} times its peers' median, {len(flagged)} of "
+            f"{min(len(history), self.config.steps)} steps"
         )
+        return view.suspect(rank, round(min(0.99, 0.5 + len(flagged) / (2 * self.config.steps)), 2), why)
 
     def _onset(self, history: list[Flag]) -> Flag:
         """The step from which the rank keeps standing out.
@@ -232,10 +241,13 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         return history[half if half - start <= 5 else start]
 
     def _changed(self, history: list[Flag]) -> bool:
-        """Whether the rank had kept up with its peers before: ten steps or more, and none of them standing out."""
+        """Whether the rank's own work takes longer than its own past: ten steps or more before, none standing out."""
         onset = self._onset(history).iteration
-        before = [flag for flag in history if flag.iteration < onset]
-        return len(before) >= 10 and sum(flag.flagged for flag in before[-10:]) <= 2
+        before = [flag for flag in history if flag.iteration < onset][-10:]
+        after = [flag for flag in history if flag.iteration >= onset][-self.config.steps :]
+        if len(before) < 10 or sum(flag.flagged for flag in before) > 2:
+            return False
+        return _middle(after, "value") >= self.config.bounds.ratio * _middle(before, "value")
 
 
 def _run_start(above: list[bool]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import rank_ranges
-from schemas.results import Anomaly, Drift, Suspect
+from schemas.results import Anomaly, Drift
 from streams.detectors.registry import JobDetector, register
 from streams.stall import over
 from streams.timers import kind_of_timer
@@ -52,7 +52,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
         drifts = self.state.drifts[timer]
         own = len(drifts) <= max(1, self.config.few * len(view.members))
         first = min((drifts[rank] for rank in ranks), key=lambda drift: drift.time)
-        suspects = [self._suspect(view, rank, drifts[rank]) for rank in sorted(ranks)] if own else []
+        suspects = [view.suspect(rank, 0.6, _why(drifts[rank])) for rank in sorted(ranks)] if own else []
         return self.anomaly(
             window,
             timer,
@@ -71,11 +71,6 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
             suspects=suspects,
         )
 
-    def _suspect(self, view: AttemptView, rank: int, drift: Drift) -> Suspect:
-        return Suspect(
-            rank=rank,
-            node=view.node_of(rank),
-            coordinates=view.coordinates(rank),
-            score=0.6,
-            why=f"{drift.metric} {drift.after / drift.before:.2f} times its own past since iteration {drift.iteration}",
-        )
+
+def _why(drift: Drift) -> str:
+    return f"{drift.metric} {drift.after / drift.before:.2f} times its own past since iteration {drift.iteration}"

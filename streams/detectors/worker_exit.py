@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import rank_ranges
-from schemas.results import Anomaly, Exit, Suspect
+from schemas.results import Anomaly, Exit
 from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
@@ -69,17 +69,8 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
     def _killed(self, view: AttemptView, window: AttemptWindow, killed: dict[int, Exit]) -> Anomaly:
         first = min(killed.values(), key=lambda one: one.time)
         said = ", ".join(f"rank {rank} ended by {one.signal}" for rank, one in killed.items())
-        suspects = [
-            Suspect(
-                rank=rank,
-                node=view.node_of(rank),
-                role=view.members[rank].identity.role,
-                coordinates=view.coordinates(rank),
-                score=0.9,
-                why=f"ended by {one.signal}, which no launcher had sent, without a word in its own log",
-            )
-            for rank, one in killed.items()
-        ]
+        why = "ended by {}, which no launcher had sent, without a word in its own log"
+        suspects = [view.suspect(rank, 0.9, why.format(one.signal)) for rank, one in killed.items()]
         return self.anomaly(
             window,
             "killed",

@@ -15,6 +15,8 @@ from schemas.results import Anomaly, Area, Suspect, Symptom, Verdict
 SECOND = 1_000_000_000
 STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard"})
 """Detectors that speak only while the job stands still."""
+FAILURES = frozenset({"own_error", "own_death", "vanished"})
+"""Grounds that say of a rank that it failed of its own."""
 
 
 class Reason(Enum):
@@ -25,6 +27,7 @@ class Reason(Enum):
     OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"
     SOURCES_DISAGREE = "stacks and collectives point at different ranks"
     NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
+    NOTHING_OBSERVED = "the job stands still and neither stacks nor dumps of it were observed"
     OWN_ERROR = "one failed by an error of its own, the others by its loss"
     OWN_DEATH = "one died by a signal that nobody here had sent"
     ONE_NODE = "all that failed of their own are on one node"
@@ -46,7 +49,8 @@ class Reason(Enum):
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end.
 
-    ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``exited`` whose end is known.
+    ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
+    must come for a standstill, ``exited`` are those whose end is known.
     """
 
     members: dict[int, str]
@@ -55,6 +59,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     knows_layout: bool
     iterated: int | None = None
     step_ns: int = 0
+    silence_ns: int = 8 * SECOND
     exited: list[int] = []
 
     def survived(self, failure: Anomaly) -> bool:
@@ -67,7 +72,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision; ``counted`` are the anomalies that it rests on."""
+    """The decision and its reason."""
 
     symptom: Symptom
     area: Area
@@ -77,7 +82,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     iteration: int | None
     suspects: list[Suspect]
     victims: list[int]
-    counted: list[str]
 
 
 def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -93,12 +97,10 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
 def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Hangs and crashes are one story: whichever stood first is the symptom."""
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
-    failures = [one for one in anomalies if one.grounds in ("own_error", "own_death", "vanished")]
-    failed_at = min((one.onset for one in failures), default=None)
-    stalled_at = min((one.end for one in stalls), default=None)
-    # The stall was seen standing at the end of a window; a failure after that is its consequence.
-    if stalled_at is not None and (failed_at is None or failed_at > stalled_at - situation.window_ns):
-        return _hang(anomalies, situation)
+    failures = [one for one in anomalies if one.grounds in FAILURES]
+    trouble = _first_trouble(anomalies)
+    if stalls and (trouble is None or trouble >= stalls[0].onset + situation.silence_ns):
+        return _hang(anomalies, trouble)
     if not failures:
         return _cascades(anomalies, situation)
     own = [one for one in failures if not situation.survived(one)]
@@ -114,10 +116,23 @@ def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
     return bool(failure.suspects) and all(suspect.rank in lost for suspect in failure.suspects)
 
 
-def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
+def _first_trouble(anomalies: list[Anomaly]) -> int | None:
+    """When the first failure or loss of a peer began, at the earliest; null where there was none.
+
+    A silence in which no iteration could have come yet explains nothing: then the failure is why none comes.
+    """
+    troubles = [one for one in anomalies if one.grounds in FAILURES or one.grounds == "cascade"]
+    return min((one.onset - one.precision_ns for one in troubles), default=None)
+
+
+def _hang(anomalies: list[Anomaly], trouble: int | None) -> Decision:
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
-    stacks = [one for one in anomalies if one.detector == "stack_minority"]
-    groups = [one for one in anomalies if one.detector == "collective_laggard"]
+    # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
+    before = [one for one in anomalies if trouble is None or one.end <= trouble] or [
+        one for one in anomalies if trouble is None or one.start < trouble
+    ]
+    stacks = [one for one in before if one.detector == "stack_minority"]
+    groups = [one for one in before if one.detector == "collective_laggard"]
     base = _Base.of(anomalies, stalls[0], symptom="hang")
     outside = stacks[-1].suspects if stacks else []
     if groups and groups[-1].grounds == "out_of_order" and not outside:
@@ -130,7 +145,7 @@ def _hang(anomalies: list[Anomaly], situation: Situation) -> Decision:
         return base.named(Reason.OUTSIDE_COMMUNICATION, outside, area=area)
     if behind:
         return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
-    return base.nobody(Reason.NOBODY_APART)
+    return base.nobody(Reason.NOBODY_APART) if stacks or groups else base.unseen()
 
 
 def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
@@ -159,7 +174,7 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
     alike = [one for one in failures if one.grounds == first.grounds and one.templates == first.templates]
     alike_ranks = {suspect.rank for one in alike for suspect in one.suspects}
     if len(alike_ranks) > 1 and len(alike_ranks) >= 0.9 * len(situation.members):
-        return base.everybody(Reason.ALL_ALIKE, alike)
+        return base.everybody(Reason.ALL_ALIKE, area=first.area)
     if len(ranks) == 1:
         reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
         waited = situation.now >= first.end + situation.window_ns
@@ -231,7 +246,6 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True):
     onset: int
     iteration: int | None
     victims: list[int]
-    ids: list[str]
 
     @classmethod
     def of(cls, anomalies: list[Anomaly], first: Anomaly, *, symptom: Symptom) -> _Base:
@@ -241,16 +255,19 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True):
             onset=first.onset,
             iteration=first.iteration,
             victims=victims,
-            ids=[one.id for one in anomalies],
         )
 
     def nobody(self, reason: Reason, *, area: Area = "unknown") -> Decision:
         """Ambiguous: no rank is named. What the evidence leans to stays in its text."""
         return self._decision("ambiguous", reason, [], area)
 
-    def everybody(self, reason: Reason, counted: list[Anomaly]) -> Decision:
+    def unseen(self) -> Decision:
+        """Unavailable: what would tell the ranks apart was not observed."""
+        return self._decision("unavailable", Reason.NOTHING_OBSERVED, [], "unknown")
+
+    def everybody(self, reason: Reason, *, area: Area) -> Decision:
         """Supported, of the whole job: no rank is named."""
-        return self._decision("supported", reason, [], counted[0].area)
+        return self._decision("supported", reason, [], area)
 
     def named(self, reason: Reason, suspects: list[Suspect], *, area: Area) -> Decision:
         """Supported: these ranks are named."""
@@ -267,7 +284,6 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True):
             iteration=self.iteration,
             suspects=suspects,
             victims=[rank for rank in self.victims if rank not in named],
-            counted=self.ids,
         )
 
 

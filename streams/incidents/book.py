@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 
 import msgspec
 
@@ -10,7 +11,7 @@ from schemas.ids import stable_id
 from schemas.results import Anomaly, Incident, SuspiciousTemplate
 from streams.incidents.blame import Situation, decide
 from streams.incidents.compose import compose
-from streams.stall import over
+from streams.stall import StallRule, over, silence_ns
 from streams.view import AttemptView, AttemptWindow
 
 Suspicious = Callable[[AttemptView, int, list[int]], list[SuspiciousTemplate]]
@@ -19,6 +20,17 @@ FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
 QUIET_WINDOWS = 6
 CONTEXT_NS = 30_000_000_000
+
+
+class Resolution(Enum):
+    """Why an incident is over."""
+
+    STOPPED = "the job was stopped by its owner"
+    SUPERSEDED = "a new attempt has begun"
+    ENDED = "the attempt has ended"
+    ITERATES = "iterations go on"
+    QUIET = "it no longer shows"
+    FORGOTTEN = "nothing is heard of the attempt any more"
 
 
 class Open(msgspec.Struct, kw_only=True):
@@ -64,8 +76,7 @@ class IncidentBook:
         family = FAMILY.get(anomaly.symptom, anomaly.symptom)
         joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
         if joined is not None:
-            joined.anomalies.append(anomaly)
-            del joined.anomalies[KEPT_ANOMALIES // 2 : -KEPT_ANOMALIES // 2]
+            joined.anomalies = _trimmed([*joined.anomalies, anomaly])
             joined.quiet = 0
         elif anomaly.severity == "info":
             # Information opens nothing; it is remembered for an incident to come.
@@ -81,9 +92,9 @@ class IncidentBook:
             )
 
     def _revise(
-        self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious
+        self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
     ) -> Incident | None:
-        resolution = self._resolution(incident, view, window)
+        resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window)
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
@@ -91,6 +102,7 @@ class IncidentBook:
             knows_layout=view.knows_layout,
             iterated=view.clock.time,
             step_ns=view.clock.step_ns or 0,
+            silence_ns=silence_ns(view.clock.step_ns or 0, StallRule()),
             exited=[rank for rank, member in sorted(view.members.items()) if member.exit is not None],
         )
         decision = decide(incident.anomalies, situation)
@@ -104,26 +116,53 @@ class IncidentBook:
             decision=decision,
             anomalies=incident.anomalies,
             templates=suspicious(view, decision.onset, ranks),
-            resolution=resolution,
+            resolution=resolution.value if resolution else "",
+            unavailable=window.unavailable,
         )
         return composed if before is None or _differs(before, composed) else None
 
-    def _resolution(self, incident: Open, view: AttemptView, window: AttemptWindow) -> str:
-        """Why the incident is over, or an empty string."""
+    def _resolution(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Resolution | None:
+        """Why the incident is over, or null where it is not."""
         seen = any(anomaly.end == window.end for anomaly in incident.anomalies)
         incident.quiet = 0 if seen else incident.quiet + 1
-        if view.stopped is not None:
-            return "the job was stopped by its owner"
-        if view.superseded is not None:
-            return "a new attempt has begun"
-        if incident.quiet > 0 and over(view):
-            return "the attempt has ended"
-        if incident.quiet >= QUIET_WINDOWS and incident.family == "slowdown":
-            return "it no longer shows"
         progressed = view.clock.time is not None and view.clock.time > window.start
-        if incident.quiet > 0 and incident.family == "standstill" and progressed:
-            return "iterations go on"
-        return ""
+        for holds, resolution in (
+            (view.stopped is not None, Resolution.STOPPED),
+            (view.superseded is not None, Resolution.SUPERSEDED),
+            (incident.quiet > 0 and over(view), Resolution.ENDED),
+            (incident.family == "standstill" and incident.quiet > 0 and progressed, Resolution.ITERATES),
+            (incident.family != "standstill" and incident.quiet >= QUIET_WINDOWS, Resolution.QUIET),
+        ):
+            if holds:
+                return resolution
+        return None
+
+    def end(self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious) -> list[Incident]:
+        """The attempt is forgotten: its open incidents end, since nothing is heard of it any more."""
+        ended = []
+        for incident in self.state.incidents:
+            revision = self._revise(incident, view, window, suspicious, ending=True)
+            if revision is not None:
+                ended.append(revision)
+        self.state.incidents = []
+        return ended
+
+
+def _trimmed(anomalies: list[Anomaly]) -> list[Anomaly]:
+    """At most so many, but of every detector's every ground the first and the latest: verdicts rest on them."""
+    if len(anomalies) <= KEPT_ANOMALIES:
+        return anomalies
+    by_grounds: dict[tuple[str, str], list[int]] = {}
+    for index, one in enumerate(anomalies):
+        by_grounds.setdefault((one.detector, one.grounds), []).append(index)
+    kept = {0} | {found[0] for found in by_grounds.values()} | {found[-1] for found in by_grounds.values()}
+    room = KEPT_ANOMALIES - len(kept)
+    for index in range(len(anomalies) - 1, -1, -1):
+        if room <= 0:
+            break
+        room -= index not in kept
+        kept.add(index)
+    return [anomalies[index] for index in sorted(kept)]
 
 
 def _resolved(incident: Open) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.identity import rank_ranges
-from schemas.ids import stable_id
+from schemas.ids import notification_key
 from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
 from streams.incidents.blame import Decision, Reason
 from streams.view import AttemptView
@@ -23,14 +23,12 @@ def compose(
     anomalies: list[Anomaly],
     templates: list[SuspiciousTemplate],
     resolution: str,
+    unavailable: bool,
 ) -> Incident:
-    """One revision. The severity is the worst of the anomalies; a job that its owner stopped pages nobody."""
-    severity = min((one.severity for one in anomalies), key=_SEVERITY_ORDER.index)
-    if decision.reason is Reason.SURVIVED or (view.stopped is not None and decision.onset >= view.stopped - STOP_NS):
-        severity = "info"
+    """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing."""
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
-    missing = sorted(view.expected - set(view.members))
+    missing = [] if unavailable else sorted(view.expected - set(view.members))
     return Incident(
         id=incident_id,
         revision=revision,
@@ -39,7 +37,7 @@ def compose(
         attempt=view.attempt,
         symptom=decision.symptom,
         area=decision.area,
-        severity=severity,
+        severity=_severity(view, decision, anomalies),
         verdict=decision.verdict,
         reason=decision.reason.value,
         status="resolved" if resolution else "open",
@@ -56,8 +54,16 @@ def compose(
         templates=templates,
         evidence=evidence_of(anomalies),
         next_step=_next_step(decision, scope),
-        notification_key=stable_id("notification", view.job, view.attempt),
+        notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
     )
+
+
+def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> Severity:
+    """The worst of the anomalies; an error that the job survived and a job that its owner stopped page nobody."""
+    stopped = view.stopped is not None and decision.onset >= view.stopped - STOP_NS
+    if stopped or decision.reason is Reason.SURVIVED:
+        return "info"
+    return min((one.severity for one in anomalies), key=_SEVERITY_ORDER.index)
 
 
 def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:

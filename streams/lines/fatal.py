@@ -1,7 +1,7 @@
 """Lines that mean trouble by themselves, and whether they name a cause or only pass one on.
 
-A *cascade* is what victims print: their peer went away or did not come. It never outranks a candidate. In a chain of
-errors the first tells which it is: a handler that wraps the loss of a peer does not make it its own.
+A *cascade* is what victims print: their peer went away or did not come. It never outranks a candidate. A chain of
+errors that holds a cascade is one: a handler that wraps the loss of a peer does not make it the rank's own.
 """
 
 from __future__ import annotations

@@ -30,6 +30,6 @@ def layout_of(text: str) -> dict[str, int]:
 def coordinates_of(rank: int, layout: dict[str, int]) -> dict[str, int]:
     """Coordinates in Megatron's default order tp-cp-ep-dp-pp, fastest first; empty where sizes do not fit the world."""
     tp, cp, dp, pp = (layout.get(axis, 1) for axis in ("tp", "cp", "dp", "pp"))
-    if "pp" not in layout or tp * cp * dp * pp != layout.get("world"):
+    if "pp" not in layout or min(tp, cp, dp, pp) < 1 or tp * cp * dp * pp != layout.get("world"):
         return {}
     return {"tp": rank % tp, "cp": rank // tp % cp, "dp": rank // (tp * cp) % dp, "pp": rank // (tp * cp * dp)}

@@ -9,7 +9,7 @@ import msgspec
 from schemas import events, results
 from schemas.codec import kind_of
 from schemas.identity import Identity
-from schemas.ids import stable_id
+from schemas.ids import notification_key, stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
 from schemas.topics import RAW_TOPICS, STAMPED, TOPICS
@@ -239,7 +239,7 @@ def _notices(batch: events.Batch[Any], time: int) -> list[Output]:
             continue
         found[fatal.rule] = results.Notice(
             id=stable_id("notice", identity.key, identity.attempt, batch.producer, batch.boot, batch.seq, fatal.rule),
-            notification_key=stable_id("notification", identity.job, identity.attempt),
+            notification_key=notification_key(identity.job, identity.attempt),
             job=identity.job,
             attempt=identity.attempt,
             time=event.time,

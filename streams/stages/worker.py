@@ -165,6 +165,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log) -> None
         draft.iteration, draft.iteration_time = event.iteration, event.time
         state.iteration = event.iteration
     for reading in readings:
+        if _extreme(draft, reading.name, reading.value):
+            continue
         draft.points.setdefault(reading.name, []).append(
             Point(event.iteration, event.time, reading.value, reading.nonfinite, reading.unit)
         )
@@ -174,7 +176,7 @@ def _count_signature(draft: _Draft, event: events.Log, masked: str, signature: s
     known = draft.signatures.get(signature)
     if known is None:
         if len(draft.signatures) >= config.signatures_per_window:
-            draft.dropped["signatures"] = draft.dropped.get("signatures", 0) + 1
+            _drop(draft, "signatures")
             return
         draft.signatures[signature] = results.SignatureCount(
             signature=signature,
@@ -190,15 +192,28 @@ def _count_signature(draft: _Draft, event: events.Log, masked: str, signature: s
     )
 
 
+def _extreme(draft: _Draft, name: str, value: float | None) -> bool:
+    """Whether a value is beyond what sums can hold; it is counted and left out."""
+    extreme = value is not None and abs(value) > EXTREME
+    if extreme:
+        _drop(draft, f"extreme.{name}")
+    return extreme
+
+
+def _drop(draft: _Draft, reason: str) -> None:
+    draft.dropped[reason] = draft.dropped.get(reason, 0) + 1
+
+
 def _metric(draft: _Draft, event: events.Metric) -> None:
     if event.pid is not None:
         draft.pids.add(event.pid)
+    if _extreme(draft, event.name, event.value):
+        return
     if event.iteration is not None:
         point = Point(event.iteration, event.time, event.value, event.nonfinite, event.unit)
         draft.points.setdefault(event.name, []).append(point)
-    elif event.value is None or abs(event.value) > EXTREME:
-        key = f"nonfinite.{event.name}" if event.value is None else f"extreme.{event.name}"
-        draft.dropped[key] = draft.dropped.get(key, 0) + 1
+    elif event.value is None:
+        _drop(draft, f"nonfinite.{event.name}")
     else:
         draft.gauges.setdefault((event.name, event.device or ""), []).append(event)
 
