@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -34,10 +34,3 @@ class Log(Protocol):
 
     def end(self, topic: str, partition: int) -> int:
         """The offset that the next entry will get."""
-
-
-class RowSink(Protocol):
-    """Where the rows of a run go."""
-
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-        """Insert rows; returns how many."""

@@ -350,10 +350,14 @@ class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Snapshot(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A stage's state at a window boundary, with the offsets from which to read on."""
+    """A stage's state at a window boundary, with the offsets from which to read on.
+
+    ``config`` names the configuration under which it was written; under another it means something else.
+    """
 
     stage: str
     partition: int
     end: int
+    config: str
     offsets: dict[str, int]
     state: msgspec.Raw

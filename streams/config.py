@@ -31,11 +31,13 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     detectors: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
-        for name in ("window_s", "skew_s", "remembered_windows", "idle_windows"):
-            if getattr(self, name) <= 0:
+        for name in ("skew_s", "remembered_windows", "idle_windows", "signatures_per_window", "templates_per_job"):
+            if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
-        if self.lateness_s < 0:
-            raise ValueError(f"lateness_s must not be below 0, not {self.lateness_s}")
+        if not 0.001 <= self.window_s <= 86_400:
+            raise ValueError(f"window_s must lie between 0.001 and 86400, not {self.window_s}")
+        if not 0 <= self.lateness_s <= 86_400:
+            raise ValueError(f"lateness_s must lie between 0 and 86400, not {self.lateness_s}")
 
     @property
     def window_ns(self) -> int:

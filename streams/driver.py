@@ -15,7 +15,7 @@ from schemas.codec import encode, headers, kind_of
 from schemas.ports import Entry, Log
 from schemas.results import Snapshot
 from streams.config import StreamConfig
-from streams.snapshots import SnapshotStore
+from streams.snapshots import SnapshotError, SnapshotStore
 from streams.stages.job import JobStage
 from streams.stages.outputs import Output
 from streams.stages.rank import RankStage
@@ -51,7 +51,8 @@ def furthest_behind(ready: Sequence[tuple[Stage, str, int]]) -> tuple[int, int]:
 class Driver:
     """Drives both stages over ``log``. With a store it begins from its snapshots and writes new ones.
 
-    ``choose`` decides whose turn it is; results do not depend on it.
+    ``choose`` decides whose turn it is; results do not depend on it. Raises SnapshotError for a snapshot that cannot be
+    taken up, and ValueError for settings that no detector knows.
     """
 
     def __init__(
@@ -63,11 +64,12 @@ class Driver:
         choose: Choice = furthest_behind,
     ) -> None:
         self._log = log
+        self._config = config
         self._store = store
         self._choose = choose
         raw, windows = log.partitions("logs"), log.partitions("windows")
         self.stages: list[Stage] = [
-            *(RankStage(number, windows, config) for number in range(raw)),
+            *(RankStage(number, raw, windows, config) for number in range(raw)),
             *(JobStage(number, raw, config) for number in range(windows)),
         ]
         for stage in self.stages:
@@ -75,8 +77,16 @@ class Driver:
 
     def _begin(self, stage: Stage) -> None:
         snapshot = self._store.load(stage.name, stage.partition) if self._store else None
-        if snapshot is not None:
+        if snapshot is None:
+            return
+        if snapshot.config != self._config.hash:
+            raise SnapshotError(
+                f"the snapshot of {stage.name} {stage.partition} was written under another configuration"
+            )
+        try:
             stage.restore(snapshot.state)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise SnapshotError(f"the snapshot of {stage.name} {stage.partition} cannot be read: {error}") from None
 
     def run(self) -> None:
         """Read on until there is nothing left to read and no window left to close."""

@@ -10,7 +10,7 @@ import msgspec
 
 from schemas.codec import decode
 from schemas.ports import Entry, Log
-from schemas.results import Incident
+from schemas.results import DeadLetter, Evidence, Incident, Suspect, SuspiciousTemplate
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
@@ -32,6 +32,16 @@ def incident_of(entry: Entry) -> Incident:
     return incident
 
 
+def dead_letters(log: Log) -> list[DeadLetter]:
+    """What the stages could not read or sum up, in order of origin; one that was appended twice comes once."""
+    found: dict[tuple[str, int, int], DeadLetter] = {}
+    for partition in range(log.partitions("dead-letters")):
+        for entry in log.read("dead-letters", partition, 0, log.end("dead-letters", partition)):
+            letter: DeadLetter = decode("dead_letter", entry.value)
+            found[letter.topic, letter.partition, letter.offset] = letter
+    return [found[place] for place in sorted(found)]
+
+
 def latest(found: Iterator[Incident]) -> list[Incident]:
     """Each incident's newest revision, the most important first."""
     newest: dict[str, Incident] = {}
@@ -50,58 +60,54 @@ def moment(time: int) -> str:
 def as_json(incident: Incident) -> dict[str, Any]:
     """The incident under the keys of the report (DESIGN section 7)."""
     plain: dict[str, Any] = msgspec.to_builtins(incident)
+    empty = {"ranks": ""}
     return {
-        "id": incident.id,
-        "job": incident.job,
-        "attempt": incident.attempt,
-        "symptom": incident.symptom,
-        "area": incident.area,
-        "severity": incident.severity,
-        "verdict": incident.verdict,
-        "reason": incident.reason,
-        "status": incident.status,
-        "resolution": incident.resolution,
-        "revision": incident.revision,
+        **{name: plain.get(name, default) for name, default in _PLAIN.items()},
         "published": moment(incident.published),
         "onset": moment(incident.onset),
-        "iteration": incident.iteration,
-        "phase": incident.phase,
-        "summary": incident.summary,
-        "suspects": [
-            {
-                "rank": suspect.rank,
-                "node": suspect.node,
-                "role": suspect.role,
-                "coordinates": suspect.coordinates,
-                "device": suspect.device,
-                "score": suspect.score,
-                "why": suspect.why,
-            }
-            for suspect in incident.suspects
-        ],
-        "victims": {"ranks": incident.victims.ranks},
-        "missing": {"ranks": incident.missing.ranks},
-        "unobserved": {"ranks": incident.unobserved.ranks},
+        "suspects": [_suspect_json(suspect) for suspect in incident.suspects],
+        "victims": {**empty, **plain.get("victims", {})},
+        "missing": {**empty, **plain.get("missing", {})},
+        "unobserved": {**empty, **plain.get("unobserved", {})},
         "scope": {"ranks": "", "nodes": [], "devices": [], "groups": [], **plain["scope"]},
-        "templates": [
-            {
-                "id": template.id,
-                "text": template.text,
-                "first_seen": moment(template.first_seen),
-                "ranks": template.ranks,
-                "axis": template.axis,
-            }
-            for template in incident.templates
-        ],
-        "evidence": [
-            {
-                "layer": piece.layer,
-                "detector": piece.detector,
-                "window": [moment(piece.start), moment(piece.end)],
-                "text": piece.text,
-                "peers": piece.peers,
-            }
-            for piece in incident.evidence
-        ],
+        "templates": [_template_json(template) for template in incident.templates],
+        "evidence": [_evidence_json(piece) for piece in incident.evidence],
         "next_step": incident.next_step,
+    }
+
+
+_PLAIN: dict[str, Any] = {
+    "id": "",
+    "job": "",
+    "attempt": "",
+    "symptom": "",
+    "area": "",
+    "severity": "",
+    "verdict": "",
+    "reason": "",
+    "status": "",
+    "resolution": "",
+    "revision": 0,
+    "iteration": None,
+    "phase": "",
+    "summary": "",
+}
+"""Keys taken over as they are, with what stands where the record leaves them out."""
+
+
+def _suspect_json(suspect: Suspect) -> dict[str, Any]:
+    return {name: getattr(suspect, name) for name in ("rank", "node", "role", "coordinates", "device", "score", "why")}
+
+
+def _template_json(template: SuspiciousTemplate) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(template), "first_seen": moment(template.first_seen)}
+
+
+def _evidence_json(piece: Evidence) -> dict[str, Any]:
+    return {
+        "layer": piece.layer,
+        "detector": piece.detector,
+        "window": [moment(piece.start), moment(piece.end)],
+        "text": piece.text,
+        "peers": piece.peers,
     }

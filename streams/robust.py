@@ -21,6 +21,10 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     floor: float = 0.01
     peers_for_mad: int = 4
 
+    def __post_init__(self) -> None:
+        if not (self.ratio > 1 and self.mads > 0 and 0 < self.floor < 1 and self.peers_for_mad > 1):
+            raise ValueError("bounds: ratio > 1, mads > 0, 0 < floor < 1 and peers_for_mad > 1 must hold")
+
 
 def contrast(values: Array, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Array, Array]:
     """Flags, ratios and peers' medians of a [step, rank] matrix; missing values are NaN and never flagged.

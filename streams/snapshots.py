@@ -59,6 +59,11 @@ class FileSnapshots:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+        folder = os.open(self._root, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def load(self, stage: str, partition: int) -> Snapshot | None:
         """The latest snapshot, or null. Raises SnapshotError for a damaged file."""

@@ -33,6 +33,11 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     settle_steps: float = 2.0
     settle_s: float = 1.0
 
+    def __post_init__(self) -> None:
+        for name in ("steps", "silence_s", "critical_s", "start_up_s", "quiet_silence_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
     """``since`` is the latest iteration's time, ``silence`` how long ago that is at the window's end.
@@ -56,7 +61,7 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
     stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
         return None
-    return None if at_work(view, window, stall, rule) else stall
+    return None if at_work(view, window, stall, rule) or moving(view, stall) else stall
 
 
 def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
@@ -100,6 +105,23 @@ def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stal
     silence = window.end - since
     settled = since + int(rule.settle_s * SECOND)
     return Stall(since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled)
+
+
+def moving(view: AttemptView, stall: Stall) -> bool:
+    """Whether most sampled ranks were seen at two places since: iterations go on, only their lines are missing."""
+    spans = view.main_spans(stall.settled)
+    moved = [view.members[rank].moved for rank in spans]
+    return 2 * sum(pair is not None and pair[0] >= stall.settled for pair in moved) > len(spans) > 0
+
+
+def stuck(view: AttemptView, window: AttemptWindow, stall: Stall, rank: int, rule: StallRule) -> bool:
+    """Whether a rank was seen at one place twice since, or once while its process neither computed nor switched."""
+    span = view.members[rank].main_span(stall.settled)
+    if span is None:
+        return False
+    if span.samples > 1 and span.first >= stall.since:
+        return True
+    return frozen(msgspec.structs.replace(window, summaries=window.of(rank)), rule)
 
 
 def over(view: AttemptView) -> bool:

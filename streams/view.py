@@ -16,6 +16,8 @@ from streams.stacks import is_main, joined
 KEPT_PIDS = 8
 MOST_RANKS = 1 << 17
 """A world size beyond this is not believed: nobody runs it, and every set of ranks would be as large."""
+WORD_NS = 2_000_000_000
+"""How far the word that training is done may lie from the last iteration: some print it to the second."""
 SAMPLES_KEPT_NS = 60_000_000_000
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
@@ -24,8 +26,9 @@ WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 class Member(msgspec.Struct, kw_only=True):
     """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
 
-    ``sighted`` is when its node's producer last saw the process, null if it never did. ``spans`` has the latest
-    sample of each thread by ``process type|pid|thread``.
+    ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
+    seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
+    the latest two samples of the main thread that show it at different places.
     """
 
     identity: Identity
@@ -37,6 +40,8 @@ class Member(msgspec.Struct, kw_only=True):
     requested: int | None = None
     finished: int | None = None
     sighted: int | None = None
+    zombie: int | None = None
+    moved: tuple[int, int] | None = None
     spans: dict[str, StackSpan] = {}
 
     def remember(self, spans: list[StackSpan]) -> None:
@@ -44,13 +49,15 @@ class Member(msgspec.Struct, kw_only=True):
         for span in (span for span in spans if span.frames):
             key = f"{span.process_type}|{span.pid}|{span.thread}"
             before = self.spans.get(key)
+            if before is not None and before.position != span.position and _is_trainer(span):
+                self.moved = (before.last, span.first)
             self.spans[key] = joined(before, span) if before and before.position == span.position else span
         newest = max((span.last for span in self.spans.values()), default=0)
         self.spans = {key: span for key, span in self.spans.items() if span.last > newest - SAMPLES_KEPT_NS}
 
     def main_span(self, since: int) -> StackSpan | None:
         """The main thread's latest sample from ``since`` on, or null."""
-        mains = [span for span in self.spans.values() if span.process_type == "trainer" and is_main(span)]
+        mains = [span for span in self.spans.values() if _is_trainer(span)]
         recent = [span for span in mains if span.last >= since]
         return max(recent, key=lambda span: (span.last, span.pid), default=None)
 
@@ -59,6 +66,10 @@ class Member(msgspec.Struct, kw_only=True):
         """The pid of the rank's own process, the trainer, where known."""
         mains = [pid for pid, kind in self.pids.items() if kind == "trainer"]
         return max(mains) if mains else None
+
+
+def _is_trainer(span: StackSpan) -> bool:
+    return span.process_type == "trainer" and is_main(span)
 
 
 class AttemptView(msgspec.Struct, kw_only=True):
@@ -111,8 +122,10 @@ class AttemptView(msgspec.Struct, kw_only=True):
             member.last_log = max(member.last_log or 0, summary.last_log)
         if summary.finished is not None:
             member.finished = min(summary.finished, member.finished or summary.finished)
-        if member.finished is not None and (summary.iteration_time or 0) > member.finished:
+        if member.finished is not None and (summary.iteration_time or 0) > member.finished + WORD_NS:
             member.finished = None
+        if _dead(summary):
+            member.zombie = summary.start if member.zombie is None else member.zombie
 
     def _node_side(self, window: AttemptWindow) -> None:
         for rank, exit_ in window.exits:
@@ -155,7 +168,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
             return True
         ended = [member.finished for member in self.members.values() if member.finished is not None]
         # Iterations after the word show that it did not mean the job.
-        return bool(ended) and (clock.time is None or clock.time <= max(ended))
+        return bool(ended) and (clock.time is None or clock.time <= max(ended) + WORD_NS)
 
     def coordinates(self, rank: int) -> dict[str, int | list[int]]:
         """The rank's parallel coordinates: its own, or those that the layout gives."""
@@ -231,10 +244,14 @@ def _last_life(summary: Window) -> int | None:
     times = [span.last for span in summary.stacks if span.frames]
     if summary.last_log is not None:
         times.append(summary.last_log)
-    zombie = any(gauge.name == "process_zombie" and gauge.last > 0 for gauge in summary.gauges)
-    if summary.announced or (not zombie and (summary.gauges or summary.pids)):
+    if summary.announced or (not _dead(summary) and (summary.gauges or summary.pids)):
         times.append(summary.end)
     return max(times, default=None)
+
+
+def _dead(summary: Window) -> bool:
+    """Whether the worker's process was last seen dead, not yet collected by its parent."""
+    return any(gauge.name == "process_zombie" and gauge.last > 0 for gauge in summary.gauges)
 
 
 def _richer(before: Identity, after: Identity) -> Identity:

@@ -10,7 +10,7 @@ import msgspec
 
 from schemas.identity import rank_ranges
 from schemas.results import Anomaly, Fatal
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -19,6 +19,9 @@ class FatalLinesConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     stop_slack_s: float = 5.0
     own_slack_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("stop_slack_s", "own_slack_s"))
 
 
 class FatalLinesState(msgspec.Struct, kw_only=True):

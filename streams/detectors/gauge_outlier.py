@@ -10,18 +10,26 @@ import msgspec
 import numpy as np
 
 from schemas.results import Anomaly, Gauge
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
 
 
 class GaugeOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``mads`` from the peers' median with a floor of a share of it; in ``k`` of the last ``n`` windows."""
+    """``mads`` from the peers' median, with a floor of a share of it, in ``k`` of the last ``n`` windows.
+
+    Groups of fewer than ``least_peers`` are not compared.
+    """
 
     mads: float = 5.0
     floor: float = 0.1
-    peers: int = 4
+    least_peers: int = 4
     k: int = 3
     n: int = 4
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("mads", "floor", "least_peers", "k"))
+        if self.k > self.n:
+            raise ValueError(f"k windows of n: {self.k} of {self.n} cannot be")
 
 
 class GaugeOutlierState(msgspec.Struct, kw_only=True):
@@ -49,7 +57,7 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
         for name in sorted(means):
             for group in view.peer_groups():
                 present = [rank for rank in group if rank in means[name]]
-                if len(present) >= self.config.peers:
+                if len(present) >= self.config.least_peers:
                     found.extend(self._contrast(view, window, name, {rank: means[name][rank] for rank in present}))
         return found
 

@@ -10,17 +10,23 @@ import msgspec
 
 from schemas.identity import rank_ranges
 from schemas.results import Anomaly
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
 
 class MissingWorkersConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank is missing after ``windows`` windows without life; one that never came after ``arrival_windows``."""
+    """A rank is missing after ``windows`` windows without life; one that never came after ``arrival_windows``.
+
+    Nothing is said unless a share of ``living`` ranks shows life: where all are silent nobody stands apart.
+    """
 
     windows: int = 2
     arrival_windows: int = 30
-    peers: float = 0.5
+    living: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("windows", "arrival_windows"), shares=("living",))
 
 
 class MissingWorkersState(msgspec.Struct, kw_only=True):
@@ -44,7 +50,7 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         length = window.end - window.start
         limit = window.end - self.config.windows * length
         living = [rank for rank, member in view.members.items() if member.last_life > limit]
-        if len(living) < self.config.peers * len(view.members):
+        if len(living) < self.config.living * len(view.members):
             return []
         # Whose end is reported, or was asked for, is not missing.
         ended = {rank for rank, one in view.members.items() if one.exit is not None or one.requested is not None}
@@ -59,15 +65,15 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         return window.end - view.first > self.config.arrival_windows * (window.end - window.start)
 
     def _watched(self, view: AttemptView, rank: int, limit: int) -> bool:
-        """Whether its node's producer reports and had seen the rank: then the silence is the rank's own."""
-        return view.members[rank].sighted is not None and view.node_life.get(view.node_of(rank), 0) > limit
+        """Whether the process was seen dead while its node still reports. No samples alone is no sign of death."""
+        return view.members[rank].zombie is not None and view.node_life.get(view.node_of(rank), 0) > limit
 
     def _finding(
         self, view: AttemptView, window: AttemptWindow, fresh: list[int], watched: list[int], living: list[int]
     ) -> Anomaly:
         text = f"ranks {rank_ranges(fresh)} show no life while {len(living)} of {len(view.members)} peers do"
         last = [view.members[rank].last_life for rank in fresh if rank in view.members]
-        suspects = [view.suspect(rank, 0.7, "its process is gone, its node still reports") for rank in watched]
+        suspects = [view.suspect(rank, 0.7, "its process was seen dead, its node still reports") for rank in watched]
         return self.anomaly(
             window,
             "missing",

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from schemas.results import Anomaly, Suspect
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
 
 _WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
@@ -25,6 +25,9 @@ class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     reporters: int = 3
     clean_windows: int = 6
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("reporters", "clean_windows"))
 
 
 class NonfiniteState(msgspec.Struct, kw_only=True):

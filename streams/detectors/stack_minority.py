@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import rank_ranges
-from schemas.results import Anomaly, Area, StackSpan, Suspect
-from streams.detectors.registry import JobDetector, register
+from schemas.results import Anomaly, Area, Severity, StackSpan, Suspect
+from streams.detectors.registry import JobDetector, register, require
 from streams.stacks import is_main, place
-from streams.stall import Stall, StallRule, stall_of
+from streams.stall import Stall, StallRule, stall_of, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 
@@ -21,6 +21,9 @@ class StackMinorityConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     stall: StallRule = StallRule()
     observed: float = 0.6
+
+    def __post_init__(self) -> None:
+        require(self, shares=("observed",))
 
 
 class StackMinorityState(msgspec.Struct, kw_only=True):
@@ -53,7 +56,9 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         unobserved = sorted(view.expected - set(main))
         if not waiting or len(outside) >= len(waiting):
             return []
-        grounds = _grounds(outside, main)
+        rule = self.config.stall
+        certain = [rank for rank in main if stuck(view, window, stall, rank, rule)]
+        grounds = _grounds(outside, main, certain)
         named = outside if grounds == "outside_communication" else []
         area = self._area(stall, main[outside[0]]) if named else "unknown"
         where = place(main[waiting[0]].frames)
@@ -67,7 +72,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
                 symptom="hang",
                 area=area,
                 grounds=grounds,
-                severity="critical" if stall.critical else "warning",
+                severity=_severity(stall, main, certain, grounds),
                 text=self._text(view, outside, waiting, main),
                 peers=f"ranks {rank_ranges(waiting)} wait in {where}",
                 iteration=stall.iteration,
@@ -106,10 +111,19 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         return "unknown"
 
 
-def _grounds(outside: list[int], main: dict[int, StackSpan]) -> str:
+def _grounds(outside: list[int], main: dict[int, StackSpan], certain: list[int]) -> str:
     """Why these are named, or are not: several at different places outside may be each other's victims."""
     if not outside:
         return "all_in_communication"
+    if not set(outside) <= set(certain):
+        return "perhaps_outside"
     if len(outside) == 1 or len({main[rank].identity for rank in outside}) == 1:
         return "outside_communication"
     return "several_outside"
+
+
+def _severity(stall: Stall, main: dict[int, StackSpan], certain: list[int], grounds: str) -> Severity:
+    """Information while some outside, or most of all, may still move: they must have been seen at one place twice."""
+    if grounds == "perhaps_outside" or 2 * len(certain) < len(main):
+        return "info"
+    return "critical" if stall.critical else "warning"

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from schemas.results import Anomaly, Area, Suspect
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.robust import Bounds, contrast
 from streams.stall import over
 from streams.timers import kind_of_timer, scale_ns
@@ -21,7 +21,9 @@ from streams.view import AttemptView, AttemptWindow
 class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``bounds`` make a step stand out; ``share`` of the last ``steps`` must.
 
-    ``impact`` is the excess as a share of the whole step, ``critical`` the impact that is critical.
+    ``impact`` is the excess as a share of the whole step, ``critical`` the impact that is critical. The first
+    ``warm_up_steps`` do not count. More than a share of ``rotating`` ranks at once is workload. A rank that has not
+    reported for ``patience_windows`` windows is not waited for.
     """
 
     bounds: Bounds = Bounds()
@@ -35,6 +37,7 @@ class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
     patience_windows: int = 3
 
     def __post_init__(self) -> None:
+        require(self, above_0=("impact", "critical", "patience_windows"), shares=("share", "rotating"))
         if not 2 <= self.steps <= self.history_steps:
             raise ValueError("step_outlier: 2 <= steps <= history_steps must hold")
 

@@ -14,12 +14,16 @@ import msgspec
 from river.drift import PageHinkley
 
 from schemas.results import Drift, Series
-from streams.detectors.registry import SeriesDetector, register
+from streams.detectors.registry import SeriesDetector, register, require
 from streams.timers import kind_of_timer
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """``threshold`` and ``delta`` are in sigmas of the reference; ``shift`` is a share of its median."""
+    """``threshold`` and ``delta`` are in sigmas of the reference; ``shift`` is a share of its median.
+
+    The first ``warm_up_steps`` do not count, the next ``reference_steps`` are the reference; the spread has a floor of
+    a share of the median. A shift counts over ``steps`` steps; ``memory_steps`` are remembered.
+    """
 
     warm_up_steps: int = 5
     reference_steps: int = 20
@@ -31,6 +35,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     memory_steps: int = 256
 
     def __post_init__(self) -> None:
+        require(self, above_0=("steps", "shift", "threshold", "delta", "floor"))
         if self.reference_steps < self.steps or self.memory_steps < 2 * self.reference_steps:
             raise ValueError("timer_drift: steps <= reference_steps <= memory_steps / 2 must hold")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from schemas.identity import rank_ranges
 from schemas.results import Anomaly, Drift
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.stall import over
 from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
@@ -20,6 +20,9 @@ class TimerShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``few``: up to which share of the ranks a shift is theirs and not the job's."""
 
     few: float = 0.25
+
+    def __post_init__(self) -> None:
+        require(self, shares=("few",))
 
 
 class TimerShiftState(msgspec.Struct, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.identity import rank_ranges
 from schemas.results import Anomaly, Exit
-from streams.detectors.registry import JobDetector, register
+from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
 
 _OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})
@@ -21,6 +21,9 @@ class WorkerExitConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``stop_slack_s``: ends this long before the owner's stop still belong to it."""
 
     stop_slack_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("stop_slack_s",))
 
 
 class WorkerExitState(msgspec.Struct, kw_only=True):

@@ -28,6 +28,7 @@ class Reason(Enum):
     SOURCES_DISAGREE = "stacks and collectives point at different ranks"
     NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
     NOTHING_OBSERVED = "the job stands still and neither stacks nor dumps of it were observed"
+    NO_PEERS = "one failed by an error of its own, but no peer was observed to hold it against"
     OWN_ERROR = "one failed by an error of its own, the others by its loss"
     OWN_DEATH = "one died by a signal that nobody here had sent"
     ONE_NODE = "all that failed of their own are on one node"
@@ -50,7 +51,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end.
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
-    must come for a standstill, ``exited`` are those whose end is known.
+    must come for a standstill, ``exited`` are those whose end is known,
+    ``expected`` is how many ranks there should be, where known.
     """
 
     members: dict[int, str]
@@ -61,10 +63,11 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     step_ns: int = 0
     silence_ns: int = 8 * SECOND
     exited: list[int] = []
+    expected: int | None = None
 
     def survived(self, failure: Anomaly) -> bool:
         """Whether the job went on after an error: iterations came when none could have been under way any more."""
-        if failure.grounds != "own_error" or self.iterated is None:
+        if failure.grounds not in ("own_error", "cascade") or self.iterated is None:
             return False
         if any(suspect.rank in self.exited for suspect in failure.suspects):
             return False
@@ -98,9 +101,8 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Hangs and crashes are one story: whichever stood first is the symptom."""
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
     failures = [one for one in anomalies if one.grounds in FAILURES]
-    trouble = _first_trouble(anomalies)
-    if stalls and (trouble is None or trouble >= stalls[0].onset + situation.silence_ns):
-        return _hang(anomalies, trouble)
+    if stalls and not _explained(stalls[0], failures, situation):
+        return _hang(anomalies)
     if not failures:
         return _cascades(anomalies, situation)
     own = [one for one in failures if not situation.survived(one)]
@@ -116,21 +118,19 @@ def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
     return bool(failure.suspects) and all(suspect.rank in lost for suspect in failure.suspects)
 
 
-def _first_trouble(anomalies: list[Anomaly]) -> int | None:
-    """When the first failure or loss of a peer began, at the earliest; null where there was none.
-
-    A silence in which no iteration could have come yet explains nothing: then the failure is why none comes.
-    """
-    troubles = [one for one in anomalies if one.grounds in FAILURES or one.grounds == "cascade"]
-    return min((one.onset - one.precision_ns for one in troubles), default=None)
+def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
+    """Whether a failure came before the silence was long enough to mean anything: then it is why nothing comes."""
+    failed = min((one.onset - one.precision_ns for one in failures), default=None)
+    return failed is not None and failed < stall.onset + situation.silence_ns
 
 
-def _hang(anomalies: list[Anomaly], trouble: int | None) -> Decision:
+def _hang(anomalies: list[Anomaly]) -> Decision:
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
     # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
-    before = [one for one in anomalies if trouble is None or one.end <= trouble] or [
-        one for one in anomalies if trouble is None or one.start < trouble
-    ]
+    troubles = [one for one in anomalies if one.grounds in FAILURES or one.grounds == "cascade"]
+    trouble = min((one.onset - one.precision_ns for one in troubles), default=None)
+    first = stalls[0].end
+    before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
     stacks = [one for one in before if one.detector == "stack_minority"]
     groups = [one for one in before if one.detector == "collective_laggard"]
     base = _Base.of(anomalies, stalls[0], symptom="hang")
@@ -175,6 +175,8 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
     alike_ranks = {suspect.rank for one in alike for suspect in one.suspects}
     if len(alike_ranks) > 1 and len(alike_ranks) >= 0.9 * len(situation.members):
         return base.everybody(Reason.ALL_ALIKE, area=first.area)
+    if len(situation.members) == 1 and situation.expected != 1:
+        return base.nobody(Reason.NO_PEERS, area=first.area)
     if len(ranks) == 1:
         reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
         waited = situation.now >= first.end + situation.window_ns
@@ -203,6 +205,8 @@ _CRASH_REASON = {
 def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     cascades = [one for one in anomalies if one.grounds == "cascade"]
     base = _Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
+    if cascades and all(situation.survived(one) for one in cascades):
+        return base.nobody(Reason.SURVIVED)
     reported = {rank for one in cascades for rank in one.victims}
     silent = sorted(set(situation.members) - reported)
     if len(silent) == 1 and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:

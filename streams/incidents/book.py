@@ -103,6 +103,7 @@ class IncidentBook:
             iterated=view.clock.time,
             step_ns=view.clock.step_ns or 0,
             silence_ns=silence_ns(view.clock.step_ns or 0, StallRule()),
+            expected=view.world_size,
             exited=[rank for rank, member in sorted(view.members.items()) if member.exit is not None],
         )
         decision = decide(incident.anomalies, situation)

@@ -23,7 +23,7 @@ def compose(
     anomalies: list[Anomaly],
     templates: list[SuspiciousTemplate],
     resolution: str,
-    unavailable: bool,
+    unavailable: bool = False,
 ) -> Incident:
     """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing."""
     scope = scope_of(view, decision)

@@ -20,16 +20,29 @@ def read_entry(
             raise CodecError(f"schema {kind!r} does not belong on topic {topic}")
         return kind, decode(kind, entry.value)
     except CodecError as error:
-        return DeadLetter(
-            topic=topic,
-            partition=partition,
-            offset=entry.offset,
-            stage=stage,
-            reason=str(error),
-            key=entry.key,
-            value=entry.value,
-            headers=dict(entry.headers),
-        )
+        return dead_letter(entry, topic, partition, stage, str(error))
+
+
+def dead_letter(entry: Entry, topic: str, partition: int, stage: str, reason: str) -> DeadLetter:
+    """The entry as a dead letter, its bytes unchanged."""
+    return DeadLetter(
+        topic=topic,
+        partition=partition,
+        offset=entry.offset,
+        stage=stage,
+        reason=reason,
+        key=entry.key,
+        value=entry.value,
+        headers=dict(entry.headers),
+    )
+
+
+def failed_window(key: str, end: int, stage: str, error: Exception) -> DeadLetter:
+    """What is left of a window that made a stage fail; its end stands for the offset, no one entry is to blame."""
+    reason = f"window could not be summed up: {type(error).__name__}: {error}"
+    return DeadLetter(
+        topic="windows", partition=-1, offset=end, stage=stage, reason=reason[:500], key=key.encode(), value=b""
+    )
 
 
 def dead_letter_output(letter: DeadLetter, time: int) -> Output:

@@ -12,7 +12,7 @@ from schemas.topics import TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.log.partition import partition_of
-from streams.stages.entries import dead_letter_output, read_entry
+from streams.stages.entries import dead_letter_output, failed_window, read_entry
 from streams.stages.jobs import JobKeeper, JobState
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
@@ -123,7 +123,13 @@ class JobStage:
         outputs: list[Output] = []
         for job in sorted(set(self._jobs) | set(by_job)):
             keeper = self._jobs.setdefault(job, JobKeeper(JobState(job=job), self.config))
-            outputs.extend(keeper.close(end, by_job.get(job, []), unavailable=unavailable))
+            try:
+                outputs.extend(keeper.close(end, by_job.get(job, []), unavailable=unavailable))
+            except Exception as error:
+                # One job must not stop the others: what was known of it is lost, loudly, and it begins anew.
+                outputs.append(dead_letter_output(failed_window(job, end, self.name, error), end))
+                del self._jobs[job]
+                continue
             if keeper.idle:
                 del self._jobs[job]
         self._progress.checkpoint(self._offset(), end)
@@ -146,6 +152,7 @@ class JobStage:
             stage=self.name,
             partition=self.partition,
             end=self._closed or 0,
+            config=self.config.hash,
             offsets={f"windows|{self.partition}": offset},
             state=written(state),
         )

@@ -12,6 +12,9 @@ from streams.stages.outputs import Output
 from streams.templates import TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow
 
+MOST_UNCLAIMED = 1000
+LONGEST_NUMBER = 10
+
 
 class AttemptState(msgspec.Struct, kw_only=True):
     """What one attempt carries from window to window."""
@@ -81,15 +84,19 @@ class JobKeeper:
             anomalies, revisions = self._close_attempt(self._attempts[name], windows[name])
             outputs += [self._out("anomalies", self._state.job, one, end) for one in anomalies]
             outputs += [self._out("incidents", self._state.job, one, end) for one in revisions]
-        self._forget_idle()
-        return outputs
+        ended = self._forget_idle(windows)
+        return outputs + [self._out("incidents", self._state.job, one, end) for one in ended]
 
-    def _forget_idle(self) -> None:
+    def _forget_idle(self, windows: dict[str, AttemptWindow]) -> list[Incident]:
+        """Forget attempts of which nothing is heard any more; their open incidents end with a last revision."""
+        ended: list[Incident] = []
         for name in sorted(self._attempts):
             attempt = self._attempts[name]
-            if attempt.state.view.superseded is not None and attempt.state.idle > self._config.idle_windows:
+            if attempt.state.idle > self._config.idle_windows:
+                ended += attempt.incidents.end(attempt.state.view, windows[name], self._templates.suspicious)
                 del self._attempts[name]
                 self._templates.forget(name)
+        return ended
 
     def _out(self, topic: str, key: str, record: Template | Anomaly | Incident, time: int) -> Output:
         return Output(topic=topic, key=key, record=record, time=time)
@@ -114,7 +121,7 @@ class JobKeeper:
             else:
                 ranked.setdefault(_attempt_of(summary), []).append(summary)
         self._open_attempts(start, ranked)
-        exits, sightings = self._claim(nodes, ranked)
+        exits, sightings = self._claim(nodes, ranked, end)
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         return {
@@ -135,21 +142,25 @@ class JobKeeper:
         }
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
-        for name in sorted(ranked, key=_attempt_order):
+        for name in sorted(ranked, key=lambda name: (_number(name), name)):
             if name in self._attempts:
                 continue
             siblings = {other: self._attempts[other] for other in self._attempts if _group_of(other) == _group_of(name)}
             for other, sibling in siblings.items():
-                if sibling.state.view.superseded is None and _attempt_order(other) < _attempt_order(name):
+                if sibling.state.view.superseded is None and self._order(other) < (_number(name), start):
                     sibling.state.view.superseded = start
-            newest = max(siblings, key=_attempt_order, default=name)
+            newest = max((self._order(other) for other in siblings), default=(-1, start))
             # A last word of an attempt that is over already does not end the one that runs.
-            superseded = start if _attempt_order(newest) > _attempt_order(name) else None
+            superseded = start if newest > (_number(name), start) else None
             view = AttemptView(job=self._state.job, attempt=name, first=start, superseded=superseded)
             self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
 
+    def _order(self, name: str) -> tuple[int, int]:
+        """Attempts in order: by number, those without one by when they began."""
+        return _number(name), self._attempts[name].state.view.first
+
     def _claim(
-        self, nodes: list[Window], ranked: dict[str, list[Window]]
+        self, nodes: list[Window], ranked: dict[str, list[Window]], end: int
     ) -> tuple[dict[str, list[tuple[int, Exit]]], dict[str, list[tuple[int, int]]]]:
         """Exits and sightings by attempt. An exit whose process nobody knows yet waits for its rank to appear."""
         owners = self._owners(ranked)
@@ -168,7 +179,8 @@ class JobKeeper:
                 owner = owners.get((node.identity.node, pid))
                 if owner is not None:
                     sightings.setdefault(owner[0], []).append((owner[1], node.end))
-        self._state.unclaimed = waiting[-1000:]
+        oldest = end - self._config.idle_windows * self._config.window_ns
+        self._state.unclaimed = [one for one in waiting if one[1].time >= oldest][-MOST_UNCLAIMED:]
         return exits, sightings
 
     def _owners(self, ranked: dict[str, list[Window]]) -> dict[tuple[str, int], tuple[str, int]]:
@@ -186,12 +198,12 @@ class JobKeeper:
         return {place: next(iter(owners)) for place, owners in claims.items() if len(owners) == 1}
 
     def _by_rank(self, exit_: Exit) -> tuple[str, int] | None:
-        """Where no process id is known, a global rank that the launcher prints belongs to the newest attempt."""
-        newest = max(self._attempts, key=_attempt_order, default=None)
-        if exit_.rank is None or newest is None:
+        """Where no process id is known, a global rank belongs to the newest attempt that had begun by then."""
+        begun = [name for name, attempt in self._attempts.items() if attempt.state.view.first <= exit_.time]
+        if exit_.rank is None or not begun:
             return None
-        members = self._attempts[newest].state.view.members
-        known = members.get(exit_.rank)
+        newest = max(begun, key=self._order)
+        known = self._attempts[newest].state.view.members.get(exit_.rank)
         if known is None or known.main_pid is not None:
             return None
         return newest, exit_.rank
@@ -207,6 +219,7 @@ def _group_of(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _attempt_order(name: str) -> tuple[int, str]:
+def _number(name: str) -> int:
+    """The attempt's number, -1 where its name is none."""
     number = name.rpartition("/")[2]
-    return (int(number), name) if number.isdecimal() else (0, name)
+    return int(number) if number.isdecimal() and len(number) < LONGEST_NUMBER else -1

@@ -16,8 +16,9 @@ from schemas.topics import RAW_TOPICS, STAMPED, TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.lines.fatal import fatal_of
+from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Checkpoint, Held, WindowBuffer
-from streams.stages.entries import dead_letter_output, read_entry
+from streams.stages.entries import dead_letter, dead_letter_output, failed_window, read_entry
 from streams.stages.outputs import Output
 from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
@@ -48,16 +49,18 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True):
 class RankStage:
     """Partition number ``partition`` of all raw topics; a pure function of what is read from them.
 
-    ``window_partitions`` is the partition count of the windows topic, each of which hears of progress.
+    ``raw_partitions`` and ``window_partitions`` count the partitions of the raw topics and of the windows topic, each
+    of which hears of progress.
     """
 
     name = "rank"
 
-    def __init__(self, partition: int, window_partitions: int, config: StreamConfig) -> None:
+    def __init__(self, partition: int, raw_partitions: int, window_partitions: int, config: StreamConfig) -> None:
         self.partition = partition
         self.config = config
         self.inputs = tuple((topic, partition) for topic in RAW_TOPICS)
         self.duplicates = 0
+        self._raw_partitions = raw_partitions
         self._window_partitions = window_partitions
         self._buffer = WindowBuffer(RAW_TOPICS, config)
         self._workers: dict[Key, _Worker] = {}
@@ -87,6 +90,12 @@ class RankStage:
         if kind == "tick":
             self._buffer.tick(topic, entry.offset, record.time)
             return []
+        home = partition_of(record.identity.key.encode("utf-8", "replace"), self._raw_partitions)
+        if home != partition:
+            # Two partitions of one worker would make two summaries of one window.
+            self._buffer.skip(topic, entry.offset)
+            reason = f"belongs to partition {home}: its producer does not partition by murmur2"
+            return [dead_letter_output(dead_letter(entry, topic, partition, self.name, reason), entry.time)]
         return self._on_batch(topic, entry, kind, record)
 
     def _on_batch(self, topic: str, entry: Entry, kind: str, batch: events.Batch[Any]) -> list[Output]:
@@ -131,16 +140,24 @@ class RankStage:
     def _summaries(self, held: list[Held], window: int, time: int) -> list[Output]:
         outputs: list[Output] = []
         for key, items in _by_worker(held).items():
-            identity, ordered, ahead = _canonical(items)
-            worker = self._worker(key, window)
-            summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
-            drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
-            dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
-            summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
-            outputs.extend(_stamped(identity, stamped, summary, time))
-            outputs.append(Output(topic="windows", key=identity.job, record=summary, time=time))
+            try:
+                outputs.extend(self._summary(key, items, window, time))
+            except Exception as error:
+                # One worker's events must not stop the others: its window is lost, loudly.
+                self._workers.pop(key, None)
+                outputs.append(dead_letter_output(failed_window("|".join(key), time, self.name, error), time))
         self._forget_idle(window)
         return outputs
+
+    def _summary(self, key: Key, items: list[tuple[Identity, Any]], window: int, time: int) -> list[Output]:
+        identity, ordered, ahead = _canonical(items)
+        worker = self._worker(key, window)
+        summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
+        drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
+        dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
+        summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
+        outputs = _stamped(identity, stamped, summary, time)
+        return [*outputs, Output(topic="windows", key=identity.job, record=summary, time=time)]
 
     def _worker(self, key: Key, window: int) -> _Worker:
         worker = self._workers.get(key)
@@ -170,6 +187,7 @@ class RankStage:
             stage=self.name,
             partition=self.partition,
             end=((checkpoint.closed or 0) + 1) * self.config.window_ns,
+            config=self.config.hash,
             offsets={f"{topic}|{self.partition}": offset for topic, offset in sorted(checkpoint.offsets.items())},
             state=written(RankState(buffer=checkpoint, workers=workers, duplicates=self.duplicates)),
         )

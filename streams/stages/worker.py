@@ -21,14 +21,16 @@ from streams.stages.columns import Point, gauge_of, reached_of, series_of
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
+MOST_NAMES = 512
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
-    """What a worker carries from window to window."""
+    """What a worker carries from window to window. ``names`` are its metrics; further ones are dropped and counted."""
 
     phase: str = ""
     iteration: int | None = None
     trained: bool = False
+    names: list[str] = []
     detectors: dict[str, msgspec.Raw] = {}
 
 
@@ -105,7 +107,7 @@ def _take(
         case events.Log():
             return _log(draft, identity, state, event, config)
         case events.Metric():
-            _metric(draft, event)
+            _metric(draft, state, event)
         case events.Stack():
             draft.stacks.append(event)
         case events.Collective():
@@ -165,7 +167,7 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log) -> None
         draft.iteration, draft.iteration_time = event.iteration, event.time
         state.iteration = event.iteration
     for reading in readings:
-        if _extreme(draft, reading.name, reading.value):
+        if _extreme(draft, reading.name, reading.value) or not _known(draft, state, reading.name):
             continue
         draft.points.setdefault(reading.name, []).append(
             Point(event.iteration, event.time, reading.value, reading.nonfinite, reading.unit)
@@ -204,10 +206,21 @@ def _drop(draft: _Draft, reason: str) -> None:
     draft.dropped[reason] = draft.dropped.get(reason, 0) + 1
 
 
-def _metric(draft: _Draft, event: events.Metric) -> None:
+def _known(draft: _Draft, state: WorkerState, name: str) -> bool:
+    """Whether the metric is one of the worker's first so many; what invents names must not fill the memory."""
+    if name in state.names:
+        return True
+    if len(state.names) >= MOST_NAMES:
+        _drop(draft, "metric names")
+        return False
+    state.names.append(name)
+    return True
+
+
+def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
     if event.pid is not None:
         draft.pids.add(event.pid)
-    if _extreme(draft, event.name, event.value):
+    if _extreme(draft, event.name, event.value) or not _known(draft, state, event.name):
         return
     if event.iteration is not None:
         point = Point(event.iteration, event.time, event.value, event.nonfinite, event.unit)

@@ -64,13 +64,15 @@ TABLE: list[Row] = [
     ("perhaps all wait for one that is not seen", Reason.NOBODY_APART, [], [stall(), perhaps(2, 5, 6)], situation()),
     ("the one that no stack shows waiting", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), perhaps(2, 5, 6)], situation()),
     ("one went on without a collective", Reason.OUT_OF_ORDER, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("out_of_order", [5], others(5), start=10, onset=9)], situation()),
-    ("nothing tells them apart", Reason.NOBODY_APART, [], [stall()], situation()),
+    ("nothing was observed", Reason.NOTHING_OBSERVED, [], [stall()], situation()),
     ("a laggard whose stack waits is none", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), behind(5)], situation()),
     ("several outside", Reason.NOBODY_APART, [], [stall(), anomaly("several_outside", [], [0, 1, 2, 3], start=10, onset=9)], situation()),
     ("one error of its own", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6))], situation()),
     ("printed before its victims' words", Reason.OWN_ERROR, [6], [cascade(*others(6), onset=11), error(6, 12.5)], situation()),
     ("nobody reacts for a window", Reason.OWN_ERROR, [6], [error(6)], situation(now=30)),
-    ("a job of one rank", Reason.OWN_ERROR, [0], [error(0)], situation(now=20, ranks=1)),
+    ("a job of one rank", Reason.OWN_ERROR, [0], [error(0)], situation(now=20, ranks=1, expected=1)),
+    ("one of many that nobody observes", Reason.NO_PEERS, [], [error(0)], situation(now=40, ranks=1, expected=8)),
+    ("one, and nobody knows of how many", Reason.NO_PEERS, [], [error(0)], situation(now=40, ranks=1)),
     ("the first of two errors", Reason.OWN_ERROR, [6], [error(6, 12), error(1, 19, "b"), cascade(*others(6))], situation()),
     ("a memory error", Reason.OWN_ERROR, [4], [error(4, symptom="memory", area="memory"), cascade(*others(4))], situation()),
     ("one killed", Reason.OWN_DEATH, [4], [KILLED, cascade(*others(4))], situation()),
@@ -111,7 +113,8 @@ def test_the_decision_has_its_reason(
 ) -> None:
     decision = decide(anomalies, known)
     assert (decision.reason, named(decision)) == (reason, suspects)
-    assert decision.verdict == ("supported" if suspects or reason in SUPPORTED_WITHOUT_NAMES else "ambiguous")
+    silent = "unavailable" if reason is Reason.NOTHING_OBSERVED else "ambiguous"
+    assert decision.verdict == ("supported" if suspects or reason in SUPPORTED_WITHOUT_NAMES else silent)
     assert not set(decision.victims) & set(suspects)
 
 

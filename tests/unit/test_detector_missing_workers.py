@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from detection_support import at, closed, ended, healthy, named, new_view, run, summary
+from detection_support import at, closed, ended, gauge, healthy, named, new_view, run, summary
 
 from schemas.results import Anomaly, Exit
 from streams.detectors.missing_workers import MissingWorkers
@@ -15,10 +15,14 @@ RANKS = 8
 NODES = [f"node{number:02d}" for number in range(4)]
 
 
+ZOMBIE = {"gauges": [gauge("process_zombie", 1.0)], "last_log": None, "log_records": 0}
+
+
 def window(
     start: float,
     gone: Iterable[int] = (),
     *,
+    dead: Iterable[int] = (),
     nodes: Iterable[str] = NODES,
     exits: Iterable[tuple[int, Exit]] = (),
     **fields: Any,
@@ -27,7 +31,8 @@ def window(
     alive = [rank for rank in range(RANKS) if rank not in lost]
     sightings = [(rank, at(start + 10)) for rank in alive if f"node{rank // 2:02d}" in set(nodes)]
     life = [(node, at(start + 10)) for node in nodes]
-    summaries = (summary(rank, start) for rank in alive)
+    summaries = [summary(rank, start) for rank in alive]
+    summaries += [summary(rank, start, **ZOMBIE) for rank in dead]
     return closed(summaries, start, sightings=sightings, node_life=life, exits=list(exits), **fields)
 
 
@@ -36,9 +41,14 @@ def found(*windows: AttemptWindow, first: AttemptWindow | None = None) -> list[A
     return [one for each in run(MissingWorkers(), new_view(), [start, *windows]) for one in each]
 
 
-def test_a_rank_whose_node_lives_and_whose_peers_live_has_vanished() -> None:
-    (one,) = found(*(window(start, [5]) for start in (10, 20, 30)))
+def test_a_rank_whose_process_was_seen_dead_has_vanished() -> None:
+    (one,) = found(window(10, [5], dead=[5]), window(20, [5]), window(30, [5]))
     assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[5]], "vanished", "critical", [])
+
+
+def test_a_rank_of_which_samples_stop_is_unobserved_not_dead() -> None:
+    (one,) = found(*(window(start, [5]) for start in (10, 20, 30)))
+    assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[]], "unobserved", "info", [5])
 
 
 def test_one_window_of_silence_is_a_hint_only() -> None:
@@ -65,8 +75,8 @@ def test_a_job_that_is_over_misses_nobody() -> None:
 
 
 def test_each_rank_is_missed_once() -> None:
-    lost = [window(start, [5]) for start in (10, 20, 30)]
-    more = [window(start, [5, 2]) for start in (40, 50, 60, 70)]
+    lost = [window(10, [5], dead=[5]), window(20, [5]), window(30, [5])]
+    more = [window(40, [5, 2], dead=[2]), *(window(start, [5, 2]) for start in (50, 60, 70))]
     assert named(found(*lost, *more)) == [[5], [2]]
 
 

@@ -15,6 +15,7 @@ from detection_support import (
     OWN,
     SAVE,
     closed,
+    gauge,
     healthy,
     named,
     new_view,
@@ -63,13 +64,31 @@ def test_what_the_suspects_loader_does_is_said() -> None:
 
 
 def test_several_at_one_place_outside_are_named_together() -> None:
-    (found,) = finding(all_in(2, 5) | {2: [stack(OWN, 33)], 5: [stack(OWN, 33)]})
+    (found,) = finding(all_in(2, 5) | {2: [stack(OWN, 33, 38)], 5: [stack(OWN, 33, 38)]})
     assert (named([found]), found.grounds) == ([[2, 5]], "outside_communication")
 
 
 def test_several_at_different_places_outside_name_nobody() -> None:
-    (found,) = finding(all_in(2, 5) | {2: [stack(OWN, 33)], 5: [stack(ELSEWHERE, 33)]})
+    (found,) = finding(all_in(2, 5) | {2: [stack(OWN, 33, 38)], 5: [stack(ELSEWHERE, 33, 38)]})
     assert (named([found]), found.grounds) == ([[]], "several_outside")
+
+
+def test_one_sample_is_no_proof_that_a_rank_stands_still() -> None:
+    (found,) = finding(all_in(5) | {5: [stack(OWN, 33)]})
+    assert (named([found]), found.grounds, found.severity) == ([[]], "perhaps_outside", "info")
+
+
+def test_one_sample_is_enough_of_a_process_that_does_nothing() -> None:
+    idle = {"gauges": [gauge("cpu_percent", 0.0), gauge("ctx_switches", 3151.0)]}
+    extra: dict[int, dict[str, Any]] = {rank: {"stacks": spans} for rank, spans in all_in(5).items()}
+    extra[5] = {"stacks": [stack(OWN, 33)], **idle}
+    (found,) = run(StackMinority(), new_view(), stalled(RANKS, extra))[-1]
+    assert named([found]) == [[5]]
+
+
+def test_ranks_that_move_do_not_stand_still_however_silent_their_logs() -> None:
+    moving = {rank: [stack(ALL_REDUCE, 33), stack(OWN, 36), stack(ALL_REDUCE, 39)] for rank in range(RANKS)}
+    assert finding(moving) == []
 
 
 def test_all_in_communication_name_nobody() -> None:
@@ -87,7 +106,7 @@ def test_too_few_observed_ranks_say_nothing() -> None:
 
 
 def test_ranks_without_a_sample_are_unobserved() -> None:
-    (found,) = finding(all_in(5, 6, 7) | {5: [stack(OWN, 33)]}, world=9)
+    (found,) = finding(all_in(5, 6, 7) | {5: [stack(OWN, 33, 38)]}, world=9)
     assert (named([found]), found.unobserved) == ([[5]], [6, 7, 8])
 
 
