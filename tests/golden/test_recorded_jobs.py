@@ -15,6 +15,7 @@ import pytest
 
 from producers.recording import read_recording
 from rankwatch.diagnose import as_json, run
+from streams.config import StreamConfig
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDED = SHARED / "data" / "recorded"
@@ -73,3 +74,12 @@ def test_there_is_silence_before_the_fault(job: str, tmp_path: Path, scorer: Mod
         pytest.skip("nothing happens in this job, or at its very start")
     assert isinstance(at, float)
     assert scorer.paging(report(job, tmp_path, at - 3)) == []
+
+
+@needs_recordings
+@pytest.mark.parametrize("window_s", [7.0, 9.0, 13.0])
+@pytest.mark.parametrize("job", JOBS)
+def test_the_verdict_does_not_hang_on_where_windows_are_cut(job: str, window_s: float, scorer: ModuleType) -> None:
+    found = as_json(run(read_recording(RECORDED / job), config=StreamConfig(window_s=window_s)))
+    verdict, reasons = scorer.judge(truth_of(job), found)
+    assert verdict == "right", reasons

@@ -148,7 +148,9 @@ def test_a_job_that_iterates_is_not_contrasted() -> None:
 
 
 def test_each_window_of_the_stall_gives_one_finding_with_the_latest_samples() -> None:
-    windows = stalled(RANKS, {rank: {"stacks": spans} for rank, spans in (all_in(5) | {5: [stack(OWN, 33)]}).items()})
+    windows = stalled(
+        RANKS, {rank: {"stacks": spans} for rank, spans in (all_in(5) | {5: [stack(OWN, 33, 38)]}).items()}
+    )
     windows.append(still(RANKS, 40))
     windows.append(closed((summary(r, 50, stacks=[stack(ALL_REDUCE, 55)]) for r in range(RANKS)), 50))
     found = run(StackMinority(), new_view(), windows)
