@@ -248,11 +248,41 @@ def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
     return script
 
 
+def ailing(job: str = "ailing", ranks: int = 8) -> Script:
+    """Its loss is no number from step 20 on, rank 2 uses little CPU, rank 4 dies silently, rank 6 falls silent."""
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 69)
+    for second in range(1, 70, 2):
+        for rank in range(ranks):
+            if (rank == 4 and second > 34) or (rank == 6 and second > 30):
+                continue
+            who = worker(job, rank)
+            pid = pid_of(rank)
+            load = 10.0 if rank == 2 else 90.0 + rank % 3
+            script.send(who, Metric(time=at(second), name="cpu_percent", value=load, pid=pid))
+            dead = 1.0 if rank == 4 and second > 30 else 0.0
+            script.send(who, Metric(time=at(second), name="process_zombie", value=dead, pid=pid))
+        for node in sorted({node_of(rank) for rank in range(ranks)}):
+            pids = [pid_of(rank) for rank in range(ranks) if node_of(rank) == node and rank not in (4, 6)]
+            script.send(agent(job, node), Heartbeat(time=at(second + 0.1), pids=pids))
+    script.observations = [
+        one
+        for one in script.observations
+        if not (one.identity.rank in (4, 6) and isinstance(one.event, Log) and one.event.time > at(30))
+    ]
+    for step in range(20, 60):
+        line = f"iteration {step:8d}/ 500 | lm loss: nan | grad norm: nan |"
+        script.log(worker(job, 0), step + 0.53, line, step)
+    return script
+
+
 JOBS: dict[str, Callable[[], Recording]] = {
     "hang": lambda: hanging().recording,
     "slow": lambda: slowing().recording,
     "restart": lambda: restarting().recording,
     "killed": lambda: dying().recording,
+    "ailing": lambda: ailing().recording,
     "spanning": lambda: hanging("span", 4, flush_s=3).recording,
     "two at once": lambda: recording_of(hanging("one", 4), restarting("two"), slowing("three", 4, 50)),
 }

@@ -37,7 +37,7 @@ def sequences() -> dict[str, Sequence]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AttemptView, "update", watched)
-        for name in ("hang", "slow", "restart", "killed"):
+        for name in ("hang", "slow", "restart", "killed", "ailing"):
             run(written_log(JOBS[name]()))
     return found
 
@@ -78,9 +78,10 @@ def findings(name: str, windows: Sequence, cut: int | None = None) -> list[bytes
     return found
 
 
-def test_the_synthetic_jobs_make_most_detectors_speak(sequences: dict[str, Sequence]) -> None:
-    said = {name for name in JOB for windows in sequences.values() if findings(name, windows)}
-    assert len(said) >= 7, said
+@pytest.mark.parametrize("name", JOB)
+def test_every_detector_has_something_to_say_here(name: str, sequences: dict[str, Sequence]) -> None:
+    """Or the tests below would compare nothing with nothing."""
+    assert any(findings(name, windows) for windows in sequences.values())
 
 
 @pytest.mark.parametrize("name", JOB)

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 from streams_support import (
-    SECOND,
     WAITING,
     Script,
     agent,
@@ -170,7 +169,6 @@ def test_open_windows_hold_no_more_than_lateness_lets_them() -> None:
             tick(log, 10 * window + second)
         driver.run()
         most = max(most, sum(getattr(stage, "held_events", 0) for stage in driver.stages))
-        assert at(10 * window) % SECOND == 0
     assert 0 < most < 40
 
 
