@@ -7,9 +7,13 @@ from collections import defaultdict
 import msgspec
 
 from producers.contents import Contents
+from producers.disputes import Disputes, disputes, reason
+from producers.homes import Homes
 from producers.inputs import Unused
 from producers.logfile import LogFile
+from producers.owners import Owners
 from producers.readers import pids, torchrun
+from producers.rows import Rows
 from producers.workers import NO_RUN, Worker, Workers
 
 Slot = tuple[str, str, int]
@@ -17,10 +21,15 @@ Slot = tuple[str, str, int]
 
 
 class Cast(msgspec.Struct, frozen=True):
-    """All workers, which of them wrote which logs, those that only logs describe, and contradictions."""
+    """All workers, which of them wrote which logs, those that only logs describe, and contradictions.
+
+    ``doubted`` says why logs count for no rank although their writer is known.
+    """
 
     workers: Workers
+    owners: Owners
     writers: dict[Slot, Worker]
+    doubted: dict[Slot, str]
     described: list[Worker]
     unused: list[Unused]
 
@@ -30,44 +39,80 @@ def slot_of(place: torchrun.Place) -> Slot:
     return place.folder, place.attempt, place.local_rank
 
 
+def homes_of(contents: Contents) -> Homes:
+    """Where the logs of each job lie."""
+    return Homes((place.run, place.folder) for place, _ in contents.ranks)
+
+
 def cast(contents: Contents) -> Cast:
     """Workers out of start tables first, then out of what their logs say."""
     logs: dict[Slot, list[tuple[torchrun.Place, LogFile]]] = defaultdict(list)
     for place, log in contents.ranks:
         logs[slot_of(place)].append((place, log))
     told = {slot: torchrun.said(log for _, log in found) for slot, found in logs.items()}
-    starts = pids.starts(contents.rows("pids"))
-    nodes = _nodes(contents, told)
+    homes = homes_of(contents)
+    nodes = _nodes(contents, told, homes)
     jobs = _jobs(contents, nodes)
     job = min((place.run for place, _ in contents.ranks), default=NO_RUN)
     placed = {_slot(place, nodes): place for place, _ in contents.ranks}
-    announced = [pids.worker(start, _job(start, placed, told, jobs, job)) for start in starts]
+    announced = [
+        pids.worker(start, home or _job(start, placed, told, jobs, job))
+        for home, tables in _by_home(contents.rows("pids"), homes)
+        for start in pids.starts(tables)
+    ]
     slots = {(worker.job, worker.node, worker.attempt, worker.local_rank): worker for worker in announced}
     writers: dict[Slot, Worker] = {}
     described: list[Worker] = []
-    unused: list[Unused] = []
     for slot, found in sorted(logs.items()):
         place = found[0][0]
         worker = slots.get((place.run, nodes[place.folder], place.attempt, place.local_rank))
-        said = told[slot]
         if worker is None:
-            writers[slot] = _described(place, nodes[place.folder], said, [log for _, log in found])
+            writers[slot] = _described(place, nodes[place.folder], told[slot], [log for _, log in found])
             described.append(writers[slot])
             continue
-        if said.rank is not None and said.rank != worker.rank:
-            reason = f"the log speaks of rank {said.rank}, the table of starts of rank {worker.rank}, which is kept"
-            unused.append(Unused(_speaking(found), 0, reason))
-        writers[slot] = _with_role(worker, said)
-    others = [worker for worker in announced if not any(_same(worker, writer) for writer in writers.values())]
-    return Cast(Workers([*writers.values(), *others], jobs, job), writers, described, unused)
+        writers[slot] = _with_role(worker, told[slot])
+    known = {_start(writer) for writer in writers.values()}
+    workers = Workers([*writers.values(), *(w for w in announced if _start(w) not in known)], jobs, job)
+    disputed = disputes(contents.tables, workers, homes)
+    doubted, unused = _doubted(logs, told, writers, disputed)
+    owners = Owners(workers, homes, disputed)
+    return Cast(workers, owners, writers, doubted, described, [*disputed.unused, *unused])
+
+
+def _by_home(tables: list[Rows], homes: Homes) -> list[tuple[str, list[Rows]]]:
+    """Tables of one job each, those of which that is not known last."""
+    found: dict[str, list[Rows]] = defaultdict(list)
+    for table in tables:
+        found[homes.job_of(table.file)].append(table)
+    return sorted(found.items(), key=lambda item: (not item[0], item[0]))
+
+
+def _doubted(
+    logs: dict[Slot, list[tuple[torchrun.Place, LogFile]]],
+    told: dict[Slot, torchrun.Said],
+    writers: dict[Slot, Worker],
+    disputed: Disputes,
+) -> tuple[dict[Slot, str], list[Unused]]:
+    """The logs that name another rank than the table of starts, or none where tables disagree."""
+    found: dict[Slot, str] = {}
+    unused: list[Unused] = []
+    for slot, worker in writers.items():
+        spoken = told[slot].rank
+        if spoken is None and worker in disputed.workers:
+            found[slot] = disputed.workers[worker]
+        elif spoken is not None and worker.rank is not None and spoken != worker.rank:
+            found[slot] = reason((spoken, worker.rank))
+            note = f"sources disagree: the log speaks of rank {spoken}, the table of starts of rank {worker.rank}"
+            unused.append(Unused(_speaking(logs[slot]), 0, note))
+    return found, unused
 
 
 def _slot(place: torchrun.Place, nodes: dict[str, str]) -> tuple[str, str, int, str]:
     return nodes[place.folder], place.attempt, place.local_rank, place.run
 
 
-def _same(worker: Worker, writer: Worker) -> bool:
-    return (worker.node, worker.pid, worker.job) == (writer.node, writer.pid, writer.job)
+def _start(worker: Worker) -> tuple[str, str, int | None, str]:
+    return worker.job, worker.node, worker.pid, worker.attempt
 
 
 def _with_role(worker: Worker, said: torchrun.Said) -> Worker:
@@ -96,20 +141,21 @@ def _described(place: torchrun.Place, node: str, said: torchrun.Said, logs: list
     )
 
 
-def _nodes(contents: Contents, told: dict[Slot, torchrun.Said]) -> dict[str, str]:
-    known = {
-        node
-        for kind in ("pids", "metrics", "stacks")
-        for table in contents.rows(kind)
-        for row in table.rows
-        if (node := row.text("node"))
-    }
+def _nodes(contents: Contents, told: dict[Slot, torchrun.Said], homes: Homes) -> dict[str, str]:
+    """The node of every run folder."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for table in (table for kind in ("pids", "metrics", "stacks") for table in contents.rows(kind)):
+        known[homes.job_of(table.file)].update(node for row in table.rows if (node := row.text("node")))
     hosts: dict[str, set[str]] = defaultdict(set)
     for (folder, _, _), said in told.items():
         if said.host:
             hosts[folder].add(said.host)
     single = {folder: next(iter(names)) for folder, names in hosts.items() if len(names) == 1}
-    return torchrun.nodes((place for place, _ in contents.ranks), single, known)
+    found: dict[str, str] = {}
+    for run in sorted({place.run for place, _ in contents.ranks}):
+        places = [place for place, _ in contents.ranks if place.run == run]
+        found.update(torchrun.nodes(places, single, known[run] | known[""]))
+    return found
 
 
 def _jobs(contents: Contents, nodes: dict[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from producers.times import HOUR, SECOND, Moment
 
 BACK = 2 * SECOND
 """How far times may run backwards in a file before the clock is said to have gone back."""
+UNSEEN = 10 * SECOND
 TEARDOWN = 6 * SECOND
 """How long a process may still be seen alive after the last that it printed."""
 _LEAP = 600 * SECOND
@@ -118,6 +119,9 @@ def ending(last: int | None, alive: int | None, dead: int | None, exited: int | 
     if bound is not None:
         time = min(time, bound)
     uppers = [upper for upper in (dead, exited) if upper is not None and upper >= time]
+    if uppers and min(uppers) - time > UNSEEN:
+        # Nobody looked for so long that its last sighting says little; its end is when it was reported.
+        time = min(uppers)
     later = _bounded(min(uppers) - time) if uppers else 0
     # A process that has raised is seen alive until it is torn down, so the truth may lie before as well.
     earlier = _bounded(time - last) if last is not None else HOUR

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from producers.inputs import UNRECOGNISED, Unused
-from producers.lines import is_binary
+from producers.lines import is_archive, is_binary
 from producers.logfile import LogFile, read_log
 from producers.readers import collectives, launcher, metrics, pids, stacks, torchrun
 from producers.rows import Fields, Rows, sample
@@ -67,13 +67,13 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
 
 def _read(source: Source, contents: Contents) -> str:
     """Reads one file into ``contents``; returns why it was left aside, or nothing."""
-    if is_binary(source.path):
-        return "binary file"
     if place := torchrun.place(source):
         contents.ranks.append((place, read_log(source)))
         return ""
     if not source.size:
         return "empty file"
+    if is_binary(source.path):
+        return _read_holed(source, contents)
     if kind := _table_of(source):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
@@ -83,6 +83,14 @@ def _read(source: Source, contents: Contents) -> str:
         contents.launchers.append(read_log(source))
         return ""
     return _read_json(source, contents)
+
+
+def _read_holed(source: Source, contents: Contents) -> str:
+    """A file of NUL bytes: a log that was cut off while it was written begins with as many as it had bytes."""
+    if is_archive(source.path) or not launcher.recognised(source):
+        return "binary file"
+    contents.launchers.append(read_log(source))
+    return ""
 
 
 def _table_of(source: Source) -> str:

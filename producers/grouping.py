@@ -33,7 +33,7 @@ _RULE = re.compile(r"={20,}$")
 _MOST_LINES = 5_000
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One logical record: its text (lines joined by ``\\n``), where it begins, and how many lines it took.
 
     ``prefix`` is what stood before each of its lines and was taken off, such as ``[rank7]: ``.

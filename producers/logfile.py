@@ -54,6 +54,7 @@ def read_log(source: Source) -> LogFile:
     """The logical records of a file, not yet timed. Raises OSError."""
     unused: list[Unused] = []
     invalid: list[int] = []
+    nuls: list[tuple[int, int]] = []
 
     def noted() -> Iterator[Line]:
         for line in read_lines(source.path):
@@ -61,13 +62,18 @@ def read_log(source: Source) -> LogFile:
                 unused.append(Unused(source.file, line.number, f"line of {line.size} bytes cut to {LIMIT}"))
             if line.invalid:
                 invalid.append(line.number)
-            yield line
+            if line.nuls:
+                nuls.append((line.number, line.nuls))
+            if line.text.strip():
+                yield line
 
     records = group(noted())
     long = [record for record in records if len(record.text) > LIMIT]
     unused += [Unused(source.file, record.line, f"record of {record.lines} lines cut to {LIMIT}") for record in long]
     if invalid:
         unused.append(Unused(source.file, invalid[0], "invalid UTF-8, replaced", len(invalid)))
+    if nuls:
+        unused.append(Unused(source.file, nuls[0][0], "NUL bytes removed", sum(count for _, count in nuls)))
     if long:
         records = [msgspec.structs.replace(record, text=clipped(record.text)) for record in records]
     return LogFile(source.file, records, unused)

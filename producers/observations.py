@@ -12,7 +12,7 @@ from schemas.events import Event
 from schemas.identity import Identity
 
 
-class Observation(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True, gc=False):
     """One event, whose it is, when it stands in the log (ns), and where it was read."""
 
     identity: Identity

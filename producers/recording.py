@@ -9,19 +9,21 @@ from statistics import median_low
 
 import msgspec
 
-from producers.assembly import Cast, Slot, cast, slot_of
+from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
 from producers.contents import Contents, read_contents
+from producers.homes import Homes
 from producers.inputs import Inputs, UnreadableRecording, Unused, canonical
 from producers.logfile import LogFile, level_of, reference_of, timed
 from producers.observations import Observation
+from producers.owners import Owners
 from producers.readers import collectives, launcher, metrics, pids, stacks
 from producers.rows import near
 from producers.scan import scan
 from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
 from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
-from producers.workers import Workers
+from producers.workers import Worker
 from schemas.events import Log, Topology
 from schemas.identity import Identity
 
@@ -60,18 +62,30 @@ def read_recording(root: Path, progress: Progress | None = None) -> Recording:
     return Recording(job=found.workers.job, arrivals=batch(observations), inputs=inputs)
 
 
-def _captured(contents: Contents) -> list[int]:
-    return [row.time for tables in contents.tables.values() for table in tables for row in table.rows]
+def _reference(contents: Contents, homes: Homes | None = None, job: str = "") -> int | None:
+    """A time in the middle of all files, or of those of one job; null if nothing in them names a year."""
+    tables = [table for found in contents.tables.values() for table in found]
+    logs = [log for _, log in contents.ranks] + contents.launchers
+    if homes:
+        tables = [table for table in tables if homes.job_of(table.file) == job]
+        logs = [log for log in logs if homes.job_of(log.file) == job]
+    captured = [row.time for table in tables for row in table.rows]
+    return median_low(captured) if captured else reference_of(logs)
 
 
 def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
     """The contents with the printed times of logs, without stray rows, and the notes of all logs and tables."""
     logs = [log for _, log in contents.ranks] + contents.launchers
-    captured = _captured(contents)
-    reference = median_low(captured) if captured else reference_of(logs)
-    ranks = [(place, timed(log, reference)) for place, log in contents.ranks]
-    launchers = [timed(log, reference) for log in contents.launchers]
-    tables = {kind: [near(table, reference) for table in found] for kind, found in contents.tables.items()}
+    homes = homes_of(contents)
+    reference = _reference(contents)
+    own = {job: _reference(contents, homes, job) or reference for job in {place.run for place, _ in contents.ranks}}
+
+    def middle(file: str) -> int | None:
+        return own.get(homes.job_of(file), reference)
+
+    ranks = [(place, timed(log, middle(log.file))) for place, log in contents.ranks]
+    launchers = [timed(log, middle(log.file)) for log in contents.launchers]
+    tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
     notes = [note for log in [log for _, log in ranks] + launchers for note in log.unused]
     notes += [note for found in tables.values() for table in found for note in table.unused]
     if reference is None and logs:
@@ -80,16 +94,16 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
 
 
 def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
-    workers = found.workers
+    owners = found.owners
     for table in contents.rows("pids"):
-        yield from pids.observe(table, workers)
+        yield from pids.observe(table, owners)
     yield from _announced(found)
     for table in contents.rows("metrics"):
-        yield from metrics.observe(table, workers)
+        yield from metrics.observe(table, owners)
     for table in contents.rows("stacks"):
-        yield from stacks.observe(table, workers)
+        yield from stacks.observe(table, owners)
     for dump in contents.dumps:
-        yield from collectives.observe(dump, contents.rows("captures"), workers)
+        yield from collectives.observe(dump, contents.rows("captures"), owners)
     yield from _logs(contents, found)
 
 
@@ -102,14 +116,15 @@ def _announced(found: Cast) -> Iterable[Observation]:
 
 
 def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
-    start, end = _span(contents)
-    exits: dict[tuple[str, int], launcher.Exit] = {}
+    whole = _span(contents)
+    spans = {job: _span(contents, found.owners, job) for job in {place.run for place, _ in contents.ranks}}
+    exits: dict[tuple[str, str, int], launcher.Exit] = {}
     for log in contents.launchers:
-        moments = fill_alone(log, Life(Sightings(), None, start, end))
-        identity = _launcher(log, found.workers)
-        exits.update({(identity.node, pid): exit_ for pid, exit_ in launcher.exits(log, moments).items()})
+        identity, home = _launcher(log, found.owners), found.owners.home(log.file)
+        moments = fill_alone(log, Life(Sightings(), None, *spans.get(home, whole)))
+        exits.update({(home, identity.node, pid): exit_ for pid, exit_ in launcher.exits(log, moments).items()})
         yield from _events(log, "stderr", moments, identity)
-    seen = sightings(contents, found.workers)
+    seen = sightings(contents, found.owners)
     iterations = Iterations()
     slots: dict[Slot, list[tuple[str, LogFile]]] = defaultdict(list)
     for place, log in contents.ranks:
@@ -118,24 +133,39 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
     for slot, logs in sorted(slots.items()):
         worker = found.writers[slot]
         own = seen.get(worker, Sightings())
-        exit_ = exits.get((worker.node, worker.pid or own.pid or 0))
+        pid = worker.pid or own.pid or 0
+        exit_ = exits.get((worker.job, worker.node, pid)) or exits.get(("", worker.node, pid))
+        start, end = spans[worker.job]
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         for (stream, log), moments in zip(logs, filled, strict=True):
-            yield from _events(log, stream, moments, worker.identity())
+            yield from _events(log, stream, moments, _writer(worker, found.doubted.get(slot, "")))
 
 
-def _span(contents: Contents) -> tuple[int, int]:
+def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
+    """First and last time of all files, or of those that may belong to a job."""
     logs = [log for _, log in contents.ranks] + contents.launchers
+    tables = [table for found in contents.tables.values() for table in found]
+    if owners:
+        logs = [log for log in logs if owners.home(log.file) in ("", job)]
+        tables = [table for table in tables if owners.home(table.file) in ("", job)]
     times = [moment.time for log in logs for moment in log.moments if moment is not None]
-    times += _captured(contents)
+    times += [row.time for table in tables for row in table.rows]
     return min(times, default=EARLIEST), max(times, default=EARLIEST)
 
 
-def _launcher(log: LogFile, workers: Workers) -> Identity:
-    mentioned = {worker.node for pid in launcher.pids(log) if (worker := workers.by_pid(pid))}
-    node = launcher.node_of(log.file, workers.nodes, next(iter(mentioned)) if len(mentioned) == 1 else "")
-    return Identity(job=workers.job_of(node), node=node, rank_reason="launcher of a node", process_type="launcher")
+def _writer(worker: Worker, doubt: str) -> Identity:
+    identity = worker.identity()
+    return msgspec.structs.replace(identity, rank=None, rank_reason=doubt) if doubt else identity
+
+
+def _launcher(log: LogFile, owners: Owners) -> Identity:
+    workers, home = owners.workers, owners.home(log.file)
+    mentioned = {worker.node for pid in launcher.pids(log) if (worker := workers.by_pid(pid, job=home))}
+    node = launcher.node_of(log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else "")
+    return Identity(
+        job=owners.job(log.file, node), node=node, rank_reason="launcher of a node", process_type="launcher"
+    )
 
 
 def _events(log: LogFile, stream: str, moments: list[Moment], identity: Identity) -> Iterable[Observation]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,17 @@ from producers.times import APART, from_seconds
 
 MOST_BYTES = 16 * 1024 * 1024
 """Bytes of one row; longer ones are left aside."""
+MOST_ARRAY_BYTES = 256 * 1024 * 1024
+"""Bytes of a table that is one JSON array; what lies behind them is left aside."""
 _ROWS_LOOKED_AT = 20
+_ARRAY = re.compile(rb"\s*\[\s*\{")
+_BETWEEN = re.compile(r"[\s,]*")
 
 Fields = dict[str, Any]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row: its line from 1, its time in nanoseconds, and its fields."""
+    """One row: its line from 1 (in a JSON array its number), its time in nanoseconds, and its fields."""
 
     line: int
     time: int
@@ -78,8 +84,61 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | None, int]]:
                 yield number, whole, size
 
 
+def is_array(path: Path) -> bool:
+    """Whether a file begins like a JSON array of objects. Raises OSError."""
+    with path.open("rb") as file:
+        return bool(_ARRAY.match(file.read(4_096)))
+
+
+def _values(path: Path) -> Iterator[tuple[int, Any]]:
+    """Number and value of every row; a ValueError stands for one that cannot be read."""
+    if is_array(path):
+        yield from _elements(path, MOST_ARRAY_BYTES)
+        return
+    for number, raw, size in _raw_lines(path):
+        if raw is None:
+            yield number, ValueError(f"row of {size} bytes, more than {MOST_BYTES}")
+            continue
+        try:
+            value = parse(raw)
+        except ValueError as error:
+            value = error
+        yield number, value
+
+
+def _elements(path: Path, most: int) -> Iterator[tuple[int, Any]]:
+    """Number and value of every element of an array; a ValueError stands for the rest if that cannot be read."""
+    with path.open("rb") as file:
+        text = file.read(most).decode("utf-8", "replace")
+    decoder = json.JSONDecoder()
+    at, number = text.index("[") + 1, 0
+    while True:
+        number += 1
+        at = _end(text, at)
+        if text.startswith("]", at):
+            if text[at + 1 :].strip():
+                yield number, ValueError("more behind the end of the JSON array")
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            broken = "invalid JSON" if len(text) < most else f"JSON array of more than {most} bytes, left aside"
+            yield number, ValueError(f"{broken} from here to the end of the array")
+            return
+        yield number, value
+
+
+def _end(text: str, at: int) -> int:
+    """Where the blanks and commas behind an element end."""
+    found = _BETWEEN.match(text, at)
+    return found.end() if found else at
+
+
 def sample(path: Path) -> list[Fields]:
     """Those of the first rows that are JSON objects, for telling what a file holds. Raises OSError."""
+    if is_array(path):
+        first = islice(_elements(path, MOST_BYTES), _ROWS_LOOKED_AT)
+        return [value for _, value in first if isinstance(value, dict)]
     found: list[Fields] = []
     for count, (_, raw, _) in enumerate(_raw_lines(path)):
         if count >= _ROWS_LOOKED_AT:
@@ -99,9 +158,9 @@ def read_rows(source: Source, fits: Callable[[Fields], bool], clock: str = "ts")
     """All rows that are objects which ``fits``, with a possible time in the field ``clock``. Raises OSError."""
     rows: list[Row] = []
     unused: list[Unused] = []
-    for number, raw, size in _raw_lines(source.path):
+    for number, value in _values(source.path):
         try:
-            rows.append(_row(number, raw, size, fits, clock))
+            rows.append(_row(number, value, fits, clock))
         except ValueError as error:
             unused.append(Unused(source.file, number, str(error)))
     return Rows(file=source.file, rows=rows, unused=unused)
@@ -119,10 +178,9 @@ def near(table: Rows, reference: int | None) -> Rows:
     return Rows(table.file, kept, table.unused + notes)
 
 
-def _row(number: int, raw: bytes | None, size: int, fits: Callable[[Fields], bool], clock: str) -> Row:
-    if raw is None:
-        raise ValueError(f"row of {size} bytes, more than {MOST_BYTES}")
-    value = parse(raw)
+def _row(number: int, value: Any, fits: Callable[[Fields], bool], clock: str) -> Row:
+    if isinstance(value, ValueError):
+        raise value
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     if not fits(value):

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from producers.contents import Contents
+from producers.owners import Owners
 from producers.readers import metrics
 from producers.rows import Row
 from producers.timing import Sightings
-from producers.workers import Worker, Workers
+from producers.workers import Worker
 
 
-def sightings(contents: Contents, workers: Workers) -> dict[Worker, Sightings]:
+def sightings(contents: Contents, owners: Owners) -> dict[Worker, Sightings]:
     """The sightings of every worker that was sampled."""
     found: dict[Worker, Sightings] = {}
-    for row, alive in _samples(contents):
+    for file, row, alive in _samples(contents):
         pid = row.integer("pid")
-        worker = workers.find(row.integer("rank"), row.text("node"), pid, row.time)
+        worker = owners.find(file, row)
         # Children live and die on their own.
         if worker is None or (worker.pid is not None and worker.pid != pid):
             continue
@@ -24,13 +25,13 @@ def sightings(contents: Contents, workers: Workers) -> dict[Worker, Sightings]:
     return found
 
 
-def _samples(contents: Contents) -> Iterator[tuple[Row, bool]]:
+def _samples(contents: Contents) -> Iterator[tuple[str, Row, bool]]:
     for table in contents.rows("metrics"):
-        yield from ((row, metrics.alive(row)) for row in table.rows if row.integer("pid") is not None)
+        yield from ((table.file, row, metrics.alive(row)) for row in table.rows if row.integer("pid") is not None)
     for table in contents.rows("stacks"):
         for row in table.rows:
             if row.text("process_type") in ("", "trainer") and row.fields.get("threads"):
-                yield row, True
+                yield table.file, row, True
 
 
 def _with(seen: Sightings, time: int, alive: bool, pid: int | None) -> Sightings:

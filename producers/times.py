@@ -35,7 +35,7 @@ _NATIVE = re.compile(_RANK + r"\[[VDIWEC](?P<date>\d{3,4}) " + _CLOCK + r"\.\d{9
 _REPORT = re.compile(r"^ {0,8}time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$", re.MULTILINE)
 
 
-class Moment(msgspec.Struct, frozen=True):
+class Moment(msgspec.Struct, frozen=True, gc=False):
     """A time in nanoseconds UTC, where it is from, and how far from it the truth may lie."""
 
     time: int

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
 
+from producers.times import SECOND
 from schemas.identity import Identity
 
+LEAD = 60 * SECOND
+"""How long before it announces itself a worker's process may be seen."""
 NO_RUN = "recorded"
 """The job of a folder that names none."""
 
@@ -49,6 +53,8 @@ class Workers:
         self._pids: dict[int, list[Worker]] = defaultdict(list)
         self._ranks: dict[int, list[Worker]] = defaultdict(list)
         self._slots: dict[tuple[str, str, str, int], Worker] = {}
+        self._starts: dict[tuple[str, str, int | None], list[int]] = defaultdict(list)
+        self._identities: dict[Worker, Identity] = {}
         for worker in self.all:
             if worker.pid is not None:
                 self._pids[worker.pid].append(worker)
@@ -56,11 +62,14 @@ class Workers:
                 self._ranks[worker.rank].append(worker)
             if worker.local_rank is not None:
                 self._slots.setdefault((worker.job, worker.attempt, worker.node, worker.local_rank), worker)
+            if worker.start is not None:
+                self._starts[worker.job, worker.node, worker.local_rank].append(worker.start)
+        for starts in self._starts.values():
+            starts.sort()
 
-    @property
-    def nodes(self) -> list[str]:
-        """The names of all nodes, sorted."""
-        return sorted({worker.node for worker in self.all if worker.node})
+    def nodes(self, job: str = "") -> list[str]:
+        """The names of all nodes of a job, or of all jobs, sorted."""
+        return sorted({worker.node for worker in self.all if worker.node and job in ("", worker.job)})
 
     def job_of(self, node: str) -> str:
         """The job that runs on a node; the first job of the recording if that is not known."""
@@ -70,36 +79,75 @@ class Workers:
         """The worker of a torchrun log folder."""
         return self._slots.get((job, attempt, node, local_rank))
 
-    def by_pid(self, pid: int, node: str = "") -> Worker | None:
-        """The worker with a process id; where the node is not known, only if no other node has the same."""
-        found = [worker for worker in self._pids.get(pid, []) if not node or not worker.node or worker.node == node]
-        return found[0] if len({worker.node for worker in found}) == 1 else None
+    def by_pid(self, pid: int, node: str = "", time: int | None = None, job: str = "") -> Worker | None:
+        """The worker with a process id, of those that had it one after the other the one at ``time``.
 
-    def find(self, rank: int | None, node: str, pid: int | None, time: int) -> Worker | None:
-        """The worker that a captured row speaks of; its children, which have pids of their own, count as itself."""
-        if pid is not None and (worker := self.by_pid(pid, node)) and rank in (None, worker.rank):
-            return worker
-        if rank is None:
+        Where the node is not known, only if no other node has the same.
+        """
+        found = _on(self._pids.get(pid, []), node, job)
+        return _running(found, time) if len({worker.node for worker in found}) == 1 else None
+
+    def living(self, pid: int, node: str, time: int, job: str, attempt: str) -> Worker | None:
+        """The worker whose process had an id at a time, not one that had it before or after.
+
+        ``attempt`` is what a row states, empty if it states none.
+        """
+        found = _on(self._pids.get(pid, []), node, job)
+        stated = [worker for worker in found if worker.attempt == attempt]
+        if len(stated) == 1:
+            return stated[0]
+        if len({worker.node for worker in found}) != 1:
             return None
-        found = [worker for worker in self._ranks.get(rank, []) if not node or not worker.node or worker.node == node]
-        running = [worker for worker in found if worker.start is None or worker.start <= time]
-        return running[-1] if running else found[0] if found else None
+        worker = _running(found, time)
+        if worker is None or worker.start is None:
+            return worker
+        starts = self._starts[worker.job, worker.node, worker.local_rank]
+        after = bisect_right(starts, worker.start)
+        ended = after < len(starts) and starts[after] <= time
+        return None if ended or time < worker.start - LEAD else worker
 
-    def identity(self, rank: int | None, node: str, pid: int | None, time: int) -> Identity:
+    def attempt_at(self, node: str, time: int, job: str) -> str:
+        """The attempt that runs on a node at a time."""
+        started = [worker for worker in _on(self.all, node, job) if worker.start is not None and worker.start <= time]
+        return max(started, key=lambda worker: worker.start or 0).attempt if started else "0"
+
+    def find(self, rank: int | None, node: str, pid: int | None, time: int, job: str = "") -> Worker | None:
+        """The worker that a captured row speaks of; its children, which have pids of their own, count as itself.
+
+        ``job`` is the only one looked at, unless it is empty.
+        """
+        if pid is not None and (worker := self.by_pid(pid, node, time, job)) and rank in (None, worker.rank):
+            return worker
+        return None if rank is None else _running(_on(self._ranks.get(rank, []), node, job), time)
+
+    def identity(self, rank: int | None, node: str, pid: int | None, time: int, job: str = "") -> Identity:
         """The identity for a captured row; a worker known from nowhere else is taken as the row describes it."""
-        if worker := self.find(rank, node, pid, time):
-            return worker.identity()
-        job = self.job_of(node)
+        if worker := self.find(rank, node, pid, time, job):
+            if worker not in self._identities:
+                self._identities[worker] = worker.identity()
+            return self._identities[worker]
+        job = job or self.job_of(node)
         if rank is None:
             return Identity(job=job, node=node, rank_reason="the row names no rank")
         return Identity(job=job, node=node, rank=rank, role="trainer")
+
+
+def _on(workers: list[Worker], node: str, job: str) -> list[Worker]:
+    """Those of a node and job, as far as they are known."""
+    return [w for w in workers if (not node or not w.node or w.node == node) and job in ("", w.job)]
+
+
+def _running(workers: list[Worker], time: int | None) -> Worker | None:
+    """The last that had started at a time, else the first."""
+    started = [w for w in workers if time is not None and (w.start is None or w.start <= time)]
+    return started[-1] if started else workers[0] if workers else None
 
 
 def _order(worker: Worker) -> tuple[str, str, int, str, int, int, int]:
     def known(value: int | None) -> int:
         return -1 if value is None else value
 
-    number = int(worker.attempt) if worker.attempt.isdecimal() else -1
+    number = int(worker.attempt) if worker.attempt.isdecimal() and len(worker.attempt) < 10 else -1
     return (
         worker.job,
         worker.node,

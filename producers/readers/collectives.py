@@ -11,10 +11,10 @@ import msgspec
 
 from producers.inputs import Unused
 from producers.observations import Observation
-from producers.rows import Fields, Rows, parse, printable, read_rows
+from producers.owners import Owners
+from producers.rows import Fields, Row, Rows, parse, printable, read_rows
 from producers.scan import Source
 from producers.times import possible
-from producers.workers import Workers
 from schemas.events import Collective, TimeSource
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -82,18 +82,21 @@ def _groups(config: Any) -> dict[str, list[int]]:
 
 def notes(dump: Dump) -> list[Unused]:
     """What of the dump could not be read."""
-    return [Unused(dump.file, 0, "entries without a sequence number", dump.skipped)] if dump.skipped else []
+    found = [Unused(dump.file, 0, "entries without a sequence number", dump.skipped)] if dump.skipped else []
+    if dump.entries and not any(_created(entry) for entry in dump.entries):
+        found.append(Unused(dump.file, 0, "no entry has a time; used only if a table gives the capture time"))
+    return found
 
 
-def observe(dump: Dump, tables: Sequence[Rows], workers: Workers) -> list[Observation]:
+def observe(dump: Dump, tables: Sequence[Rows], owners: Owners) -> list[Observation]:
     """The last operations of every group and all that are not completed, observed when the dump was captured."""
-    rank, captured = _capture(dump.file, tables)
+    rank, captured = _capture(dump.file, [table for table in tables if owners.beside(table.file, dump.file)])
     created = [time for entry in dump.entries if (time := _created(entry))]
     time = captured or max(created, default=0)
     time_source: TimeSource = "captured" if captured else "inferred"
     if not time:
         return []
-    identity = workers.identity(rank, "", None, time)
+    identity = owners.of_rank(dump.file, rank, time)
     return [
         Observation(identity, time, _event(entry, dump.groups, time, time_source), dump.file, place)
         for place, entry in enumerate(_kept(dump.entries))
@@ -101,18 +104,22 @@ def observe(dump: Dump, tables: Sequence[Rows], workers: Workers) -> list[Observ
 
 
 def _capture(file: str, tables: Sequence[Rows]) -> tuple[int | None, int | None]:
-    """Rank and capture time of a dump; a table speaks of the files that lie beside it."""
-    folder, _, name = file.rpartition("/")
+    """Rank and capture time of a dump; a table speaks of the files beside and below it, the nearest one counts."""
+    name = file.rpartition("/")[2]
     trailing = _TRAILING_NUMBER.search(name)
     rank = int(trailing.group(1)) if trailing else None
-    best: int | None = None
+    found: list[tuple[int, Row]] = []
     for table in tables:
         beside = table.file.rpartition("/")[0]
-        for row in table.rows:
-            if row.text("file") in (name, file[len(beside) + 1 :] if beside else file) and folder.startswith(beside):
-                stated = row.integer("rank")
-                rank = rank if stated is None else stated
-                best = row.time if best is None else max(best, row.time)
+        if not beside or file.startswith(f"{beside}/"):
+            names = (name, file[len(beside) + 1 :] if beside else file)
+            found += [(len(beside), row) for row in table.rows if row.text("file") in names]
+    nearest = max((depth for depth, _ in found), default=0)
+    best: int | None = None
+    for row in (row for depth, row in found if depth == nearest):
+        stated = row.integer("rank")
+        rank = rank if stated is None else stated
+        best = row.time if best is None else max(best, row.time)
     return rank, best
 
 
@@ -160,7 +167,7 @@ def _event(entry: Fields, groups: dict[str, list[int]], time: int, time_source: 
         time_source=time_source,
         group=f"{name}:{description}",
         ranks=groups.get(name, []),
-        sequence=_integer(entry["collective_seq_id"]) or 0 if sequence is None else sequence,
+        sequence=max(_integer(entry["collective_seq_id"]) or 0, 0) if sequence is None else max(sequence, 0),
         operation=printable(str(entry.get("profiling_name") or "")).rpartition(":")[2],
         state=_state(entry),
         input_sizes=_sizes(entry.get("input_sizes")),

@@ -38,12 +38,12 @@ class Exit(msgspec.Struct, frozen=True):
 def recognised(source: Source) -> bool:
     """Whether a text file is a launcher's log, by its first MiB and its last 64 KiB. Raises OSError."""
     with source.path.open("rb") as file:
-        if _MARKS.search(file.read(_HEAD_BYTES)):
+        if _MARKS.search(file.read(_HEAD_BYTES).replace(b"\0", b"")):
             return True
         if source.size <= _HEAD_BYTES:
             return False
         file.seek(max(_HEAD_BYTES, source.size - LIMIT))
-        return bool(_MARKS.search(file.read(LIMIT)))
+        return bool(_MARKS.search(file.read(LIMIT).replace(b"\0", b"")))
 
 
 def node_of(file: str, known: Iterable[str], mentioned: str) -> str:

@@ -7,10 +7,10 @@ from collections import defaultdict
 from typing import Any, Literal
 
 from producers.observations import Observation, arrivals
+from producers.owners import Owners
 from producers.rows import Fields, Row, Rows, printable, read_rows
 from producers.scan import Source
 from producers.times import SECOND
-from producers.workers import Workers
 from schemas.events import Heartbeat, Metric
 from schemas.identity import Identity
 
@@ -51,21 +51,21 @@ def alive(row: Row) -> bool:
     return row.text("status") not in ("zombie", "dead")
 
 
-def observe(table: Rows, workers: Workers) -> list[Observation]:
+def observe(table: Rows, owners: Owners) -> list[Observation]:
     """Metrics of every row, and a heartbeat for every node and round of sampling."""
     found: list[Observation] = []
     for row, arrival in arrivals(table.rows):
-        identity = _identity(row, workers)
+        identity = _identity(table.file, row, owners)
         events = [*_measured(row), *_states(row)]
         found.extend(Observation(identity, arrival, event, table.file, row.line) for event in events)
-    return found + _heartbeats(table, workers)
+    return found + _heartbeats(table, owners)
 
 
-def _identity(row: Row, workers: Workers) -> Identity:
-    rank, node, pid = row.integer("rank"), row.text("node"), row.integer("pid")
-    if rank is None and pid is None:
-        return Identity(job=workers.job_of(node), node=node, rank_reason="node", process_type="sampler")
-    return workers.identity(rank, node, pid, row.time)
+def _identity(file: str, row: Row, owners: Owners) -> Identity:
+    if row.integer("rank") is None and row.integer("pid") is None:
+        node = row.text("node")
+        return Identity(job=owners.job(file, node), node=node, rank_reason="node", process_type="sampler")
+    return owners.identity(file, row)
 
 
 def _measured(row: Row) -> list[Metric]:
@@ -110,7 +110,7 @@ def _states(row: Row) -> list[Metric]:
     ]
 
 
-def _heartbeats(table: Rows, workers: Workers) -> list[Observation]:
+def _heartbeats(table: Rows, owners: Owners) -> list[Observation]:
     rounds: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in table.rows:
         rounds[row.text("node"), row.time // SECOND].append(row)
@@ -119,7 +119,7 @@ def _heartbeats(table: Rows, workers: Workers) -> list[Observation]:
         # A process that has ended is no longer seen, though its entry lingers.
         pids = sorted({pid for row in rows if alive(row) and (pid := row.integer("pid")) is not None})
         time = max(row.time for row in rows)
-        identity = Identity(job=workers.job_of(node), node=node, rank_reason="node", process_type="sampler")
+        identity = Identity(job=owners.job(table.file, node), node=node, rank_reason="node", process_type="sampler")
         event = Heartbeat(time=time, pids=pids)
         found.append(Observation(identity, time, event, table.file, max(row.line for row in rows)))
     return found

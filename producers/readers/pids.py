@@ -6,11 +6,15 @@ import msgspec
 
 from producers.inputs import Unused
 from producers.observations import Observation, arrivals
-from producers.rows import Fields, Row, Rows, read_rows
+from producers.owners import Owners
+from producers.rows import Fields, Row, Rows, printable, read_rows
 from producers.scan import Source
-from producers.workers import Worker, Workers
+from producers.times import SECOND
+from producers.workers import Worker
 from schemas.events import Topology
 
+_REUSED = 10 * SECOND
+"""How far apart two starts under one process id must lie to be of two processes; no id comes back sooner."""
 _MEASURED = ("_percent", "_bytes", "_switches", "status", "threads")
 
 
@@ -41,22 +45,33 @@ def read(source: Source) -> Rows:
 
 
 def starts(tables: list[Rows]) -> list[Start]:
-    """All worker starts in order of time, each process once."""
+    """All worker starts of one job in order of time, each process once."""
     rows = sorted((row for table in tables for row in table.rows), key=_order)
-    found: dict[tuple[str, int], Start] = {}
+    found: list[Start] = []
+    latest: dict[tuple[str, int], Start] = {}
     counted: dict[tuple[str, int], int] = {}
     for row in rows:
         node, pid = row.text("node"), row.integer("pid") or 0
-        if (node, pid) in found:
+        before = latest.get((node, pid))
+        if before is not None and not _reused(before.row, row):
             continue
         local_rank = row.integer("local_rank") or 0
         count = counted.get((node, local_rank), 0)
         counted[node, local_rank] = count + 1
         stated = row.fields.get("attempt")
-        attempt = str(stated) if isinstance(stated, int | str) and str(stated) else str(count)
+        attempt = printable(str(stated))[:64] if isinstance(stated, int | str) and str(stated) else str(count)
         rank = row.integer("rank") or 0
-        found[node, pid] = Start(row, rank, local_rank, node, pid, attempt, row.text("role"))
-    return list(found.values())
+        latest[node, pid] = Start(row, rank, local_rank, node, pid, attempt, row.text("role"))
+        found.append(latest[node, pid])
+    return found
+
+
+def _reused(before: Row, row: Row) -> bool:
+    """Whether a row announces another process under the id of one before it, not the same again."""
+    attempts = before.fields.get("attempt"), row.fields.get("attempt")
+    if None not in attempts:
+        return attempts[0] != attempts[1]
+    return before.integer("rank") != row.integer("rank") and row.time > before.time + _REUSED
 
 
 def _order(row: Row) -> tuple[int, str, int]:
@@ -77,12 +92,12 @@ def worker(start: Start, job: str) -> Worker:
     )
 
 
-def observe(table: Rows, workers: Workers) -> list[Observation]:
+def observe(table: Rows, owners: Owners) -> list[Observation]:
     """A topology event for every start."""
     found = []
     for row, arrival in arrivals(table.rows):
         pid = row.integer("pid") or 0
-        identity = workers.identity(row.integer("rank"), row.text("node"), pid, row.time)
+        identity = owners.identity(table.file, row)
         event = Topology(time=row.time, pid=pid, world_size=row.integer("world_size"))
         found.append(Observation(identity, arrival, event, table.file, row.line))
     return found

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 from producers.observations import Observation, arrivals
+from producers.owners import Owners
 from producers.rows import Fields, Row, Rows, printable, read_rows
 from producers.scan import Source
-from producers.workers import Workers
 from schemas.events import Frame, Stack
 
 _MOST_FRAMES = 1_000
@@ -26,11 +26,11 @@ def read(source: Source) -> Rows:
     return read_rows(source, fits)
 
 
-def observe(table: Rows, workers: Workers) -> list[Observation]:
+def observe(table: Rows, owners: Owners) -> list[Observation]:
     """A stack event for every thread of every sample; a sample that failed is one event with its reason."""
     found: list[Observation] = []
     for row, arrival in arrivals(table.rows):
-        identity = workers.identity(row.integer("rank"), row.text("node"), row.integer("pid"), row.time)
+        identity = owners.identity(table.file, row)
         found.extend(Observation(identity, arrival, event, table.file, row.line) for event in stacks(row))
     return found
 
@@ -73,7 +73,7 @@ def _name(thread: Fields) -> str:
     name = thread.get("thread_name")
     if isinstance(name, str) and name:
         return printable(name)
-    return f"thread {thread.get('os_thread_id') or thread.get('thread_id') or ''}".strip()
+    return printable(f"thread {thread.get('os_thread_id') or thread.get('thread_id') or ''}".strip())[:200]
 
 
 def _frame(frame: Any) -> Frame:

@@ -15,7 +15,8 @@ from producers.workers import NO_RUN
 
 T = TypeVar("T")
 
-_ATTEMPT = re.compile(r"attempt_(\d{1,9})$")
+_ATTEMPT = re.compile(r"attempt_(.+)", re.DOTALL)
+_MOST_ATTEMPT = 32
 _RUN = re.compile(r"(.+)_[A-Za-z0-9_]{8}$")
 _STREAMS = {"stdout.log": "stdout", "stderr.log": "stderr"}
 _RANK = re.compile(r"\[(?:\S{1,64} )?rank ?(\d{1,7})\]|\brank=(\d{1,7}) (?:local_rank|pid)=")
@@ -49,7 +50,7 @@ def place(source: Source) -> Place | None:
     parts = source.parts
     if len(parts) < 3 or parts[-1] not in _STREAMS or not parts[-2].isdecimal() or len(parts[-2]) > 9:
         return None
-    attempt = _ATTEMPT.match(parts[-3])
+    attempt = _ATTEMPT.fullmatch(parts[-3])
     if not attempt:
         return None
     above = parts[:-3]
@@ -58,10 +59,15 @@ def place(source: Source) -> Place | None:
         run=run.group(1) if run else NO_RUN,
         parent=above[-2] if run and len(above) > 1 else "",
         folder="/".join(above),
-        attempt=str(int(attempt.group(1))),
+        attempt=_attempt(attempt.group(1)),
         local_rank=int(parts[-2]),
         stream=_STREAMS[parts[-1]],
     )
+
+
+def _attempt(text: str) -> str:
+    """A plain number without zeros in front, anything else as it stands, within bounds."""
+    return str(int(text)) if text.isdecimal() and len(text) <= 9 else text[:_MOST_ATTEMPT]
 
 
 def said(logs: Iterable[LogFile]) -> Said:

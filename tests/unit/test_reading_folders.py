@@ -139,13 +139,16 @@ def test_pp_timer_lines_tell_the_rank(tmp_path: Path, write: Write) -> None:
     assert {identity.rank for identity, _ in events(read(tmp_path), Log)} == {5}
 
 
-def test_a_log_that_contradicts_the_table_is_kept_under_the_tables_rank(tmp_path: Path, write: Write) -> None:
+def test_a_log_that_contradicts_the_table_keeps_its_lines_under_no_rank(tmp_path: Path, write: Write) -> None:
     write("pids.jsonl", pid_row())
     write(f"{RUN}/1/stderr.log", f"{clock(1)} [INFO] [rank 5] a\n{clock(2)} [INFO] [rank 5] b\n")
     recording = read(tmp_path)
-    assert [identity.rank for identity, _ in events(recording, Log)] == [3, 3]
+    found = [identity for identity, _ in events(recording, Log)]
+    reason = "sources disagree: rank 3 or 5"
+    assert [(i.rank, i.rank_reason, i.local_rank, i.worker) for i in found] == [(None, reason, 1, "node:node01")] * 2
     (note,) = recording.inputs.unused
     assert (note.file, note.line) == (f"{RUN}/1/stderr.log", 0) and "rank 5" in note.reason
+    assert [identity.rank for identity, _ in events(recording, Topology)] == [3]
 
 
 def test_the_log_tells_the_role_where_the_table_does_not(tmp_path: Path, write: Write) -> None:
@@ -357,6 +360,190 @@ def test_an_agents_file_name_is_the_last_that_names_its_node(tmp_path: Path, wri
     assert {i.node for i, _ in events(read(tmp_path), Log)} == {"host7"}
 
 
+# sources that disagree
+
+
+def ranks(recording: Recording, kind: type[E]) -> set[tuple[str, int | None, str]]:
+    return {(i.node, i.rank, i.rank_reason) for i, _ in events(recording, kind)}
+
+
+DISAGREE = "sources disagree: rank 3 or 5"
+
+
+@pytest.mark.parametrize(("metric", "stack"), [(3, 5), (5, 3), (5, 5)])
+def test_nobody_is_named_where_tables_disagree_about_a_process(
+    tmp_path: Path, write: Write, metric: int, stack: int
+) -> None:
+    write("pids.jsonl", pid_row(), pid_row(rank=2, local_rank=0, pid=2))
+    write("m.jsonl", sample(1, rank=metric), sample(1, rank=2, pid=2), sample(2, rank=metric))
+    write("s.jsonl", stack_row(1, rank=2, pid=2), stack_row(1, rank=stack, pid=23409, process_type="trainer"))
+    write(f"{RUN}/1/stderr.log", f"{clock(1)} [rank 3] a\n")
+    write(f"{RUN}/0/stderr.log", f"{clock(1)} a\n")
+    recording = read(tmp_path)
+    for kind in (Metric, Stack, Topology):
+        assert ranks(recording, kind) == {("node01", None, DISAGREE), ("node01", 2, "")}
+    assert ranks(recording, Log) == {("node01", 3, ""), ("node01", 2, "")}
+    first = ("m.jsonl", 1) if metric == 5 else ("s.jsonl", 2)
+    assert recording.inputs.unused == [
+        Unused(*first, "sources disagree about process 23409 of node node01: rank 3 or 5", 4)
+    ]
+    assert {a.batch.identity.worker for a in recording.arrivals} == {"2", "3", "node:node01"}
+
+
+def test_a_silent_log_of_a_disputed_process_has_no_rank_either(tmp_path: Path, write: Write) -> None:
+    write("pids.jsonl", pid_row())
+    write("m.jsonl", sample(1, rank=5))
+    write(f"{RUN}/1/stderr.log", f"{clock(1)} a\n")
+    assert ranks(read(tmp_path), Log) == {("node01", None, DISAGREE)}
+
+
+def test_children_that_a_disputed_source_names_are_not_named_either(tmp_path: Path, write: Write) -> None:
+    write("pids.jsonl", pid_row(), pid_row(rank=2, local_rank=0, pid=2))
+    trainers = [stack_row(1, rank=r, pid=p, process_type="trainer") for r, p in ((5, 23409), (2, 2))]
+    write("s.jsonl", *trainers, stack_row(2, rank=5), stack_row(2, rank=2, pid=78))
+    recording = read(tmp_path)
+    found = {event.pid: identity.rank for identity, event in events(recording, Stack)}
+    assert found == {23409: None, 77: None, 2: 2, 78: 2}
+    assert [(note.line, note.count) for note in recording.inputs.unused] == [(1, 2), (3, 1)]
+
+
+def test_two_tables_disagree_without_a_table_of_starts(tmp_path: Path, write: Write) -> None:
+    write("m.jsonl", *(sample(n) for n in range(9)))
+    write("s.jsonl", stack_row(4, rank=5, pid=23409))
+    recording = read(tmp_path)
+    assert ranks(recording, Metric) == ranks(recording, Stack) == {("node01", None, DISAGREE)}
+    (note,) = recording.inputs.unused
+    assert (note.file, note.line, note.count) == ("s.jsonl", 1, 10)
+
+
+def test_two_tables_of_starts_disagree(tmp_path: Path, write: Write) -> None:
+    write("p1.jsonl", pid_row())
+    write("p2.jsonl", pid_row(rank=5))
+    recording = read(tmp_path)
+    assert ranks(recording, Topology) == {("node01", None, DISAGREE)}
+    assert [(note.file, note.line, note.count) for note in recording.inputs.unused] == [("p2.jsonl", 1, 2)]
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_process_id_that_comes_back_in_a_later_attempt_is_no_conflict(
+    tmp_path: Path, write: Write, stated: bool
+) -> None:
+    first, second = pid_row(), pid_row(rank=5, ts=BASE + 500)
+    if stated:
+        first, second = {**first, "attempt": 0}, {**second, "attempt": 1}
+    write("p.jsonl", first, second)
+    write("m.jsonl", sample(30), sample(530, rank=5))
+    write("s.jsonl", stack_row(30, pid=23409), stack_row(530, rank=5, pid=23409))
+    recording = read(tmp_path)
+    assert recording.inputs.unused == []
+    for kind in (Metric, Stack, Topology):
+        found = sorted({(i.attempt, i.rank or 0) for i, _ in events(recording, kind)})
+        assert found == [("0", 3), ("1", 5)]
+
+
+def test_a_process_id_that_others_had_before_or_after_is_no_conflict(tmp_path: Path, write: Write) -> None:
+    write("p.jsonl", pid_row(ts=BASE + 500), pid_row(ts=BASE + 1_000, pid=9))
+    write("m.jsonl", sample(30, rank=5), sample(600), sample(1_500, rank=5))
+    write("s.jsonl", stack_row(30, pid=7), stack_row(90, rank=5, pid=7))
+    recording = read(tmp_path)
+    assert recording.inputs.unused == []
+    assert {(offset(e), i.rank) for i, e in events(recording, Metric)} == {(30, 5), (600, 3), (1_500, 5)}
+    assert {(offset(e), i.rank) for i, e in events(recording, Stack)} == {(30, 3), (90, 5)}
+
+
+# several jobs in one folder
+
+
+def test_tables_go_to_the_job_whose_logs_lie_nearest(tmp_path: Path, write: Write) -> None:
+    for folder, run, pid, shift in (("a", "run-7", 10, 0), ("b", "run-8", 20, 100)):
+        write(f"m/{folder}/logs/node01/{run}_abcdefgh/attempt_0/1/stderr.log", f"{clock(shift + 1)} x\n")
+        write(f"m/{folder}/pids.jsonl", pid_row(pid=pid, ts=BASE + shift))
+        write(f"m/{folder}/stacks/node01.jsonl", stack_row(shift + 2, pid=pid), stack_row(shift + 3))
+        write(f"m/{folder}/metrics.jsonl", sample(shift + 2, pid=pid))
+        write(f"m/{folder}/agent_node01.log", AGENT.replace("23409", str(pid)))
+        write(f"m/{folder}/fr_rank3.json", dump([entry(1)]))
+        write(f"m/{folder}/dumps.jsonl", {"file": "fr_rank3.json", "rank": 3, "captured": BASE + shift + 50})
+    recording = read(tmp_path)
+    assert recording.inputs.unused == [] and recording.job == "run-7"
+    for kind in (Log, Stack, Metric, Topology, Heartbeat, Collective):
+        found = [(identity, event) for identity, event in events(recording, kind)]
+        assert {(i.job, i.attempt) for i, _ in found} == {("run-7", "0"), ("run-8", "0")}
+        if kind is not Log:
+            assert {(i.job, offset(e) >= 100) for i, e in found} == {("run-7", False), ("run-8", True)}
+        else:
+            files = {(i.job, e.file.split("/")[1]) for i, e in events(recording, Log)}
+            assert files == {("run-7", "a"), ("run-8", "b")}
+
+
+def test_jobs_of_different_months_lie_beside_each_other(tmp_path: Path, write: Write) -> None:
+    for folder, run, shift in (("a", "run-7", 0), ("b", "run-8", 86_400 * 90)):
+        write(f"{folder}/{run}_abcdefgh/attempt_0/1/stderr.log", f"{clock(shift + 1)} x\n")
+        write(f"{folder}/m.jsonl", *(sample(shift + n) for n in range(3)))
+    recording = read(tmp_path)
+    assert recording.inputs.unused == [] and recording.inputs.records == 8
+    assert {i.job for i, e in events(recording, Log) if e.time_source == "printed"} == {"run-7", "run-8"}
+
+
+def test_a_dumps_table_of_another_folder_says_nothing_of_it(tmp_path: Path, write: Write) -> None:
+    write("m/fr_rank3.json", dump([entry(1)]))
+    write("m/dumps.jsonl", {"file": "fr_rank3.json", "rank": 3, "captured": BASE + 50})
+    write("m/b/fr_rank3.json", dump([entry(1)]))
+    write("m/b/dumps.jsonl", {"file": "fr_rank3.json", "rank": 3, "captured": BASE + 20})
+    write("mb/fr_rank3.json", dump([entry(1)]))
+    assert sorted(offset(event) for _, event in events(read(tmp_path), Collective)) == [
+        pytest.approx(0, abs=1e-6),
+        20.0,
+        50.0,
+    ]
+
+
+# unusual files
+
+
+def test_a_log_with_nul_bytes_keeps_its_lines(tmp_path: Path, write: Write) -> None:
+    write("pids.jsonl", pid_row())
+    write(f"{RUN}/1/stderr.log", f"{clock(1)} a\n", b"b\0c\n", bytes(9), b"d\0\n")
+    write("agent_node01.log", bytes(20_000), AGENT)
+    write("other.log", bytes(20_000), b"no launcher\n")
+    recording = read(tmp_path)
+    assert [text for text in texts(recording) if len(text) < 30] == [f"{clock(1)} a", "bc", "d"]
+    assert sum(identity.process_type == "launcher" for identity, _ in events(recording, Log)) == 3
+    assert recording.inputs.unused == [
+        Unused("agent_node01.log", 1, "NUL bytes removed", 20_000),
+        Unused(f"{RUN}/1/stderr.log", 2, "NUL bytes removed", 11),
+        Unused("other.log", 0, "binary file"),
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_table_that_is_one_json_array_is_read_as_rows(tmp_path: Path, write: Write, indent: int | None) -> None:
+    write("p.json", json.dumps([pid_row(), pid_row(pid="x")], indent=indent))
+    write("m.json", json.dumps([sample(1), sample(2), {"else": 1}], indent=indent))
+    write("s.json", json.dumps([stack_row(1), stack_row(2)], indent=indent))
+    recording = read(tmp_path)
+    assert (len(events(recording, Stack)), len(events(recording, Topology)), recording.inputs.records) == (2, 1, 5)
+    assert [(note.file, note.line) for note in recording.inputs.unused] == [("m.json", 3), ("p.json", 2)]
+
+
+def test_an_array_that_is_cut_off_keeps_what_stands_before(tmp_path: Path, write: Write) -> None:
+    write("m.json", json.dumps([sample(1), sample(2), sample(3)])[:-20])
+    recording = read(tmp_path)
+    assert recording.inputs.records == 2
+    assert [(note.line, "invalid JSON" in note.reason) for note in recording.inputs.unused] == [(3, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "attempt"),
+    [("x", "x"), ("-1", "-1"), ("9" * 40, "9" * 32), ("1234567890", "1234567890"), ("007", "7")],
+)
+def test_an_attempt_that_is_no_number_keeps_its_logs(tmp_path: Path, write: Write, name: str, attempt: str) -> None:
+    write(f"logs/node01/run-7_abcdefgh/attempt_{name}/1/stderr.log", f"{clock(1)} a\n")
+    recording = read(tmp_path)
+    ((identity, _),) = events(recording, Log)
+    assert (identity.job, identity.node, identity.attempt) == ("run-7", "node01", attempt)
+    assert recording.inputs.unused == []
+
+
 # times of logs
 
 RAISED = '[rank3]: Traceback (most recent call last):\n[rank3]:   File "x.py", line 1, in f\n[rank3]: ValueError: bad\n'
@@ -488,7 +675,6 @@ def test_what_no_reader_knows_is_listed_and_never_read(tmp_path: Path, write: Wr
     write("README.md", "# Notes on ChildFailedError\n")
     write("empty.log", "")
     write("core", b"\x7fELF\0\0")
-    write(f"{RUN}/1/stderr.log", b"abc\0def\n")
     write("broken.json", '{\n "entries": [1, 2')
     recording = read(tmp_path)
     reasons = {note.file: note.reason for note in recording.inputs.unused}
@@ -500,7 +686,6 @@ def test_what_no_reader_knows_is_listed_and_never_read(tmp_path: Path, write: Wr
         **unknown,
         "empty.log": "empty file",
         "core": "binary file",
-        f"{RUN}/1/stderr.log": "binary file",
     }
     assert recording.inputs.files == 1 and not texts(recording)
 

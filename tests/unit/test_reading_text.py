@@ -133,8 +133,30 @@ def test_a_long_progress_bar_shows_its_last_state(tmp_path: Path) -> None:
     assert [(line.text, line.cut) for line in found] == [("99999", False)]
 
 
-def test_a_nul_byte_makes_a_file_binary(tmp_path: Path) -> None:
-    assert is_binary(written(tmp_path, b"abc\0")) and not is_binary(written(tmp_path, b"abc" + b"x" * 9_000 + b"\0"))
+@pytest.mark.parametrize(
+    ("data", "binary"),
+    [
+        (b"abc\0", False),
+        (b"abc" + b"x" * 9_000 + b"\0", False),
+        (b"\0\0\0abc", True),
+        (b"\x7fELF\2\1\1" + bytes(9) + b"text", True),
+        (bytes(range(256)), True),
+        ("größer\0\n".encode() * 9, False),
+        (b"x.log".ljust(257, b"\0") + b"ustar\0" + b"line\n" * 2_000, True),
+    ],
+)
+def test_a_file_is_binary_if_much_of_it_is_no_text(tmp_path: Path, data: bytes, binary: bool) -> None:
+    assert is_binary(written(tmp_path, data)) == binary
+
+
+def test_nul_bytes_are_taken_out_and_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\0" * 200_000 + b"first\nse\0co\0nd\n\0\nlast")
+    assert [(line.number, line.offset, line.text, line.nuls, line.cut) for line in read_lines(path)] == [
+        (1, 0, "first", 200_000, False),
+        (2, 200_006, "second", 2, False),
+        (3, 200_015, "", 1, False),
+        (4, 200_017, "last", 0, False),
+    ]
 
 
 TRACEBACK = """Traceback (most recent call last):

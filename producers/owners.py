@@ -1,0 +1,52 @@
+"""Whose the rows of tables, the dumps and the launchers' logs are."""
+
+from __future__ import annotations
+
+from producers.disputes import Disputes
+from producers.homes import Homes
+from producers.rows import Row
+from producers.workers import Worker, Workers
+from schemas.identity import Identity
+
+
+class Owners:
+    """Finds the worker or node that something in a file speaks of, within the job that the file belongs to."""
+
+    def __init__(self, workers: Workers, homes: Homes, disputes: Disputes) -> None:
+        self.workers = workers
+        self._homes = homes
+        self._disputes = disputes
+
+    def home(self, file: str) -> str:
+        """The job whose logs lie nearest to a file; empty if that is not one alone."""
+        return self._homes.job_of(file)
+
+    def job(self, file: str, node: str) -> str:
+        """The job of a file that speaks of a node."""
+        return self.home(file) or self.workers.job_of(node)
+
+    def beside(self, one: str, other: str) -> bool:
+        """Whether two files may belong to one job."""
+        homes = self.home(one), self.home(other)
+        return homes[0] == homes[1] or "" in homes
+
+    def find(self, file: str, row: Row) -> Worker | None:
+        """The worker that a row speaks of; where sources disagree about its rank, by the process id alone."""
+        rank = None if (file, row.line) in self._disputes.rows else row.integer("rank")
+        return self.workers.find(rank, row.text("node"), row.integer("pid"), row.time, self.home(file))
+
+    def identity(self, file: str, row: Row) -> Identity:
+        """The identity for a captured row."""
+        node = row.text("node")
+        if reason := self._disputes.rows.get((file, row.line)):
+            worker = self.find(file, row)
+            attempt = worker.attempt if worker else self.workers.attempt_at(node, row.time, self.home(file))
+            return Identity(job=self.job(file, node), attempt=attempt, node=node, rank_reason=reason)
+        return self.workers.identity(row.integer("rank"), node, row.integer("pid"), row.time, self.home(file))
+
+    def of_rank(self, file: str, rank: int | None, time: int) -> Identity:
+        """The identity for a file that names only a rank; where it ran is left out if sources disagree about that."""
+        worker = self.workers.find(rank, "", None, time, self.home(file))
+        if worker is not None and worker in self._disputes.workers:
+            return Identity(job=worker.job, attempt=worker.attempt, rank=rank, role=worker.role or "trainer")
+        return self.workers.identity(rank, "", None, time, self.home(file))
