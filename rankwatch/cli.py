@@ -1,16 +1,23 @@
-"""``rankwatch``: parses arguments, calls, prints. Exit 0 nothing that pages, 1 something, 2 cannot run."""
+"""``rankwatch``: parses arguments, calls, prints.
+
+Exit codes: 2 cannot run. ``diagnose``: 0 no critical or warning incident, 1 some. ``demo``: 1 if it found nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankwatch import home
 from rankwatch.errors import KNOWN, UsageError
@@ -18,6 +25,7 @@ from rankwatch.times import parse_time
 
 if TYPE_CHECKING:
     from rankwatch.diagnose import Diagnosis
+    from sinks.clickhouse import Client
 
 EXAMPLES = """examples:
   rankwatch demo                                  a recorded faulty job through the whole pipeline
@@ -46,9 +54,11 @@ def parser() -> argparse.ArgumentParser:
         "ask the database",
         'example:\n  rankwatch sql "SELECT job, symptom, suspect_ranks FROM incidents_latest LIMIT 5"\n',
     )
-    sql.add_argument("query", help="a SELECT, SHOW, DESCRIBE or EXISTS statement")
+    sql.add_argument("query", help="a statement that reads: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN ...")
     sql.add_argument("--format", choices=("table", "tsv", "json"), default="table")
-    sql.add_argument("--max-rows", type=int, default=1000, metavar="N", help="rows to show at most (default 1000)")
+    sql.add_argument(
+        "--max-rows", type=_positive, default=1000, metavar="N", help="rows to show at most (default 1000)"
+    )
     _database(sql)
     migrate = _command(commands, "migrate", "bring the database's tables up to date", "")
     _database(migrate)
@@ -63,19 +73,34 @@ def _command(
     )
 
 
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return number
+
+
 def _database(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--clickhouse",
         metavar="DSN",
         default=home.default_dsn(),
         help="chdb:///path for the embedded engine, http(s)://user:password@host:port/db for a server, "
-        "none for no database (default: $RANKWATCH_CLICKHOUSE, else the embedded engine in your data folder)",
+        f"none for no database (default: $RANKWATCH_CLICKHOUSE, else the embedded engine in {home.DEFAULT_PLACE}, "
+        "or below $XDG_DATA_HOME)",
     )
 
 
 def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="DIR", help="recorded files of a job, in any layout known")
-    command.add_argument("--until", metavar="TIME", help="see only what was there then; ISO 8601 (UTC) or Unix seconds")
+    command.add_argument(
+        "--until",
+        metavar="TIME",
+        help="see only what was there then; ISO 8601 (UTC), Unix seconds, or milliseconds of 13 digits",
+    )
     command.add_argument("--format", choices=("text", "json", "html"), default="text")
     _database(command)
 
@@ -86,6 +111,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     from rankwatch.progress import watching
 
     until = None if arguments.until is None else parse_time(arguments.until)
+    _check_address(arguments.clickhouse)
     out, errors = text.console(), text.console(stderr=True)
     recording = read_recording(arguments.folder)
     first, last = recording.arrivals[0].time, recording.arrivals[-1].time
@@ -93,12 +119,38 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
         found = diagnose.run(recording, until=until, watch=watch)
     _store(found, arguments.clickhouse)
     if arguments.format == "json":
-        print(json.dumps(diagnose.as_json(found), indent=1, ensure_ascii=False))
+        print(json.dumps(diagnose.as_json(found), indent=1, ensure_ascii=not _speaks_unicode()))
     elif arguments.format == "html":
-        print(page.page(found), end="")
+        print(page.page(found, ascii_only=not _speaks_unicode()), end="")
     else:
         text.print_diagnosis(out, found)
     return 1 if found.pages else 0
+
+
+def _check_address(dsn: str) -> None:
+    """Notice an address that cannot be one before anything runs."""
+    from sinks.clickhouse import check_dsn
+
+    if dsn != home.NO_DATABASE:
+        check_dsn(dsn)
+
+
+@contextmanager
+def _opened(command: str, dsn: str, *, read_only: bool) -> Iterator[Client]:
+    """The database that a command cannot do without."""
+    from sinks.clickhouse import check_dsn, open_client
+
+    if dsn == home.NO_DATABASE:
+        raise UsageError(f"{command} needs a database: give --clickhouse DSN")
+    check_dsn(dsn)
+    home.prepare(dsn)
+    with open_client(dsn, home.WAIT_S, pause=home.pause, read_only=read_only) as client:
+        yield client
+
+
+def _speaks_unicode() -> bool:
+    """Whether standard output takes any character."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _store(found: Diagnosis, dsn: str) -> None:
@@ -117,6 +169,7 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     from rankwatch import demo, diagnose, text
     from rankwatch.progress import watching
 
+    _check_address(arguments.clickhouse)
     out, errors = text.console(), text.console(stderr=True)
     with demo.bundled_recording() as folder:
         recording = read_recording(folder)
@@ -131,9 +184,22 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     if counts:
         rows = ", ".join(f"{counts[table]} {table}" for table in demo.TABLES if table in counts)
         out.print(f"\nstored in ClickHouse: {rows}\n\nthe same in SQL:\n")
-        for query in demo.QUERIES:
-            out.print(f'  {_program()} sql "{query.format(run_id=found.run_id)}"')
+        shown, *others = [sql.format(run_id=found.run_id) for sql in demo.QUERIES]
+        out.print(f'  {_program()} sql "{shown}"\n')
+        out.print(textwrap.indent(_answer(arguments.clickhouse, shown), "  "))
+        for other in others:
+            out.print(f'  {_program()} sql "{other}"')
     return 0 if found.incidents else 1
+
+
+def _answer(dsn: str, sql: str) -> str:
+    """The table that answers a query."""
+    from sinks import tables
+    from sinks.query import query
+
+    with _opened("demo", dsn, read_only=True) as client:
+        columns, _, rows = query(client, sql, 20)
+    return tables.format_table(columns, rows)
 
 
 def _program() -> str:
@@ -146,27 +212,26 @@ def _program() -> str:
 
 def _run_sql(arguments: argparse.Namespace) -> int:
     from sinks import tables
-    from sinks.clickhouse import open_client
-    from sinks.query import query
+    from sinks.query import query, reading_verb
 
-    if arguments.clickhouse == home.NO_DATABASE:
-        raise UsageError("sql needs a database: give --clickhouse DSN")
-    home.prepare(arguments.clickhouse)
-    with open_client(arguments.clickhouse, wait_s=60.0) as client:
+    reading_verb(arguments.query)
+    with _opened("sql", arguments.clickhouse, read_only=True) as client:
         columns, _, rows = query(client, arguments.query, arguments.max_rows + 1)
-    show = {"table": tables.format_table, "tsv": tables.format_tsv, "json": tables.format_json_lines}
-    print(show[arguments.format](columns, rows[: arguments.max_rows]))
+    show: dict[str, Callable[[list[str], list[list[Any]]], str]] = {
+        "table": tables.format_table,
+        "tsv": tables.format_tsv,
+        "json": partial(tables.format_json_lines, ascii_only=not _speaks_unicode()),
+    }
+    print(show[arguments.format](columns, rows[: arguments.max_rows]).rstrip("\n"))
     if len(rows) > arguments.max_rows:
         print(f"rankwatch: only the first {arguments.max_rows} rows are shown; see --max-rows", file=sys.stderr)
     return 0
 
 
 def _run_migrate(arguments: argparse.Namespace) -> int:
-    from sinks.clickhouse import open_client
     from sinks.migrate import migrate
 
-    home.prepare(arguments.clickhouse)
-    with open_client(arguments.clickhouse, wait_s=60.0) as client:
+    with _opened("migrate", arguments.clickhouse, read_only=False) as client:
         applied = migrate(client)
     print("\n".join(f"applied {name}" for name in applied) or "nothing to do")
     return 0
@@ -194,6 +259,24 @@ def run(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _standard_streams() -> None:
+    """Make the standard streams safe to use: exit if there is no output, and never fail over a character."""
+    # A descriptor that is closed would be given to the next file that is opened, and be written to.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w")
+    if sys.stdout is None:
+        print("rankwatch: standard output is closed", file=sys.stderr)
+        sys.exit(2)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def entry() -> None:
     """The console script."""
+    _standard_streams()
     sys.exit(run())

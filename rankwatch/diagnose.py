@@ -10,8 +10,8 @@ import msgspec
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from producers.publish import stream
-from producers.recording import Inputs, Recording, read_recording
-from rankwatch.home import NO_DATABASE, prepare
+from producers.recording import Inputs, Recording, Unused, read_recording
+from rankwatch.home import NO_DATABASE, WAIT_S, pause, prepare
 from schemas.codec import encode
 from schemas.ids import stable_id
 from schemas.results import Incident
@@ -26,26 +26,29 @@ from streams.log.memory import MemoryLog
 from streams.versions import versions
 
 Kind = Literal["diagnose", "replay", "demo"]
+IDLE = "-"
+"""The job of what belongs to no job."""
+
 Watch = Callable[[int, list[Incident]], None]
 """Told the time reached and the revisions published since the last call."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What a run found. ``log`` holds everything that the pipeline said."""
+    """What a run found. ``log`` holds everything that the pipeline said, ``inputs`` also what the stages refused."""
 
     recording: Recording
     incidents: list[Incident]
     log: MemoryLog
     config: StreamConfig
     until: int | None
+    run_id: str
+    inputs: Inputs
 
     @property
-    def run_id(self) -> str:
-        """The same files, cut at the same time, with the same configuration and versions are the same run."""
-        content = stable_id(*(encode(arrival.batch).decode() for arrival in self.recording.arrivals))
-        return stable_id(
-            "run", content, self.until, self.config.hash, *(f"{name} {at}" for name, at in sorted(versions().items()))
-        )
+    def jobs(self) -> list[str]:
+        """All jobs of the recording, its own first; without the mark of nodes that are idle, unless it is alone."""
+        found = {arrival.batch.identity.job for arrival in self.recording.arrivals}
+        return [self.recording.job, *sorted(found - {self.recording.job, IDLE})]
 
     @property
     def pages(self) -> bool:
@@ -86,7 +89,29 @@ def run(
         if watch is not None:
             watch(time, list(seen.fresh()))
     driver.run()
-    return Diagnosis(recording, report.latest(report.revisions(log)), log, config, until)
+    return Diagnosis(
+        recording=recording,
+        incidents=report.latest(report.revisions(log)),
+        log=log,
+        config=config,
+        until=until,
+        run_id=_run_id(recording, until, config),
+        inputs=_with_refused(recording.inputs, log),
+    )
+
+
+def _run_id(recording: Recording, until: int | None, config: StreamConfig) -> str:
+    """The same files, cut at the same time, with the same configuration and versions are the same run."""
+    content = stable_id(*(encode(arrival.batch).decode() for arrival in recording.arrivals))
+    libraries = [f"{name} {at}" for name, at in sorted(versions().items())]
+    return stable_id("run", content, until, config.hash, *libraries)
+
+
+def _with_refused(inputs: Inputs, log: MemoryLog) -> Inputs:
+    """The inputs with the records that a stage could not use; they stand under their topic, at their offset."""
+    letters = report.dead_letters(log)
+    refused = [Unused(f"topic {letter.topic}", letter.offset, letter.reason) for letter in letters]
+    return Inputs(files=inputs.files, records=inputs.records, unused=[*inputs.unused, *refused])
 
 
 class Revisions:
@@ -106,13 +131,13 @@ class Revisions:
         yield from sorted(found, key=lambda one: (one.published, one.job, one.id, one.revision))
 
 
-def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind, wait_s: float = 60.0) -> dict[str, int]:
+def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind, wait_s: float = WAIT_S) -> dict[str, int]:
     """Put a run's rows into ClickHouse under its run id; returns rows by table. Raises SinkError."""
     if dsn == NO_DATABASE:
         return {}
     prepare(dsn)
     arrivals = diagnosis.recording.arrivals
-    with open_client(dsn, wait_s) as client:
+    with open_client(dsn, wait_s, pause=pause) as client:
         migrate(client)
         counts = Sink(diagnosis.log, client, run_id=diagnosis.run_id).drain()
         record_run(client, run_of(diagnosis, kind, arrivals[0].time, arrivals[-1].time))
@@ -136,8 +161,9 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The report that tools rely on (DESIGN section 7)."""
     return {
         "job": {"id": diagnosis.recording.job},
-        "inputs": inputs_json(diagnosis.recording.inputs),
+        "inputs": inputs_json(diagnosis.inputs),
         "run_id": diagnosis.run_id,
+        "until": None if diagnosis.until is None else report.moment(diagnosis.until),
         "versions": versions(),
         "incidents": [report.as_json(incident) for incident in diagnosis.incidents],
     }

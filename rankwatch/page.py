@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
+import html
 
 from rankwatch.diagnose import Diagnosis
+from rankwatch.text import in_phase, jobs_line, printable, suspect_line
 from schemas.results import Incident
 from streams.incidents.compose import since_iteration
 from streams.report import moment
@@ -28,10 +29,21 @@ code { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; } .quiet
 """
 
 
-def page(diagnosis: Diagnosis) -> str:
-    """The whole page."""
-    inputs = diagnosis.recording.inputs
-    cards = "".join(_card(incident) for incident in diagnosis.incidents) or "<p>No incident.</p>"
+def escape(text: str) -> str:
+    """Text from outside as HTML on one line, without characters that steer whatever shows it."""
+    return html.escape(printable(text))
+
+
+def page(diagnosis: Diagnosis, *, ascii_only: bool = False) -> str:
+    """The whole page; with ``ascii_only`` other characters are written as references."""
+    whole = _page(diagnosis)
+    return whole.encode("ascii", "xmlcharrefreplace").decode("ascii") if ascii_only else whole
+
+
+def _page(diagnosis: Diagnosis) -> str:
+    inputs = diagnosis.inputs
+    several = len(diagnosis.jobs) > 1
+    cards = "".join(_card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
         f"<tr><td><code>{escape(one.file)}{f':{one.line}' if one.line else ''}</code></td>"
@@ -39,23 +51,23 @@ def page(diagnosis: Diagnosis) -> str:
         for one in inputs.unused
     )
     unused = f"<h2>Not used</h2><table><tr><th>where<th>why<th>times</tr>{rows}</table>" if rows else ""
-    job = escape(diagnosis.recording.job)
+    title = escape(jobs_line(diagnosis))
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rankwatch: {job}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rankwatch: {title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
-        f"<h1>Job {job}</h1><p class=quiet>{inputs.records} records from {inputs.files} files.{until} "
+        f"<h1>{title[0].upper()}{title[1:]}</h1><p class=quiet>{inputs.records} records from {inputs.files} files, "
+        f"run {diagnosis.run_id}.{until} "
         f"Suspects are ranks that stand apart, never root causes.</p>{cards}{unused}</body></html>\n"
     )
 
 
-def _card(incident: Incident) -> str:
+def _card(incident: Incident, several: bool) -> str:
     at = f", {since_iteration(incident.symptom, incident.iteration)}" if incident.iteration is not None else ""
     nodes = f" on {', '.join(incident.scope.nodes)}" if incident.scope.nodes else ""
     where = f"{incident.scope.name}{nodes}" if incident.suspects else "no rank is named"
-    facts = [("where", where), ("since", f"{moment(incident.onset)}{at}")]
-    facts += [
-        ("suspect", f"rank {one.rank} on {one.node}, score {one.score:.2f}: {one.why}") for one in incident.suspects
-    ]
+    facts = [("job", incident.job)] if several else []
+    facts += [("where", where), ("since", f"{moment(incident.onset)}{at}{in_phase(incident)}")]
+    facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
     facts += [(label, f"ranks {ranks.ranks}") for label, ranks in groups if ranks.ranks]
     facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]

@@ -31,27 +31,33 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     """The whole report."""
-    inputs = diagnosis.recording.inputs
-    out.print(f"job {printable(diagnosis.recording.job)}: {inputs.records} records from {inputs.files} files")
+    inputs = diagnosis.inputs
+    out.print(f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
     if diagnosis.until is not None:
         out.print(f"seen up to {moment(diagnosis.until)}")
     for incident in diagnosis.incidents:
         out.print()
-        print_incident(out, incident)
+        print_incident(out, incident, job=len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job)
     if not diagnosis.incidents:
         out.print("no incident")
     print_unused(out, inputs)
 
 
-def print_incident(out: Console, incident: Incident) -> None:
-    """One incident as a card."""
+def jobs_line(diagnosis: Diagnosis) -> str:
+    """``job a``, or ``jobs a, b`` where a folder holds several."""
+    jobs = diagnosis.jobs
+    return printable(f"job{'s' if len(jobs) > 1 else ''} {', '.join(jobs)}")
+
+
+def print_incident(out: Console, incident: Incident, *, job: bool = False) -> None:
+    """One incident as a card, with ``job`` also whose it is."""
     title = Text()
     title.append(incident.severity.upper(), style=_COLOUR[incident.severity])
     title.append(f"  {incident.symptom}", style="bold")
     title.append(f"  {incident.verdict}, {incident.status}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
     out.print(title)
-    for label, line in _lines(incident):
+    for label, line in [*([("job", incident.job)] if job else []), *_lines(incident)]:
         for number, part in enumerate(_wrapped(out, printable(line))):
             row = Text(f"  {'' if number else label:<11}", style="dim")
             row.append(part, style="default")
@@ -71,10 +77,9 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     nodes = f" on {', '.join(place.nodes)}" if place.nodes and place.kind != "node" else ""
     yield "where", f"{place.name}{nodes}" if incident.suspects else f"job {incident.job}; no rank is named"
     at = f", {since_iteration(incident.symptom, incident.iteration)}" if incident.iteration is not None else ""
-    phase = f", in {incident.phase}" if incident.phase else ""
-    yield "since", f"{moment(incident.onset)}{at}{phase}"
+    yield "since", f"{moment(incident.onset)}{at}{in_phase(incident)}"
     for at_suspect, suspect in enumerate(incident.suspects):
-        yield "suspects" if at_suspect == 0 else "", _suspect(suspect)
+        yield "suspects" if at_suspect == 0 else "", suspect_line(suspect)
     for label, ranks in (
         ("victims", incident.victims),
         ("missing", incident.missing),
@@ -94,7 +99,13 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     yield "next", incident.next_step
 
 
-def _suspect(suspect: Suspect) -> str:
+def in_phase(incident: Incident) -> str:
+    """The job's phase as the end of a phrase; empty where it is not known."""
+    return f", in {incident.phase}" if incident.phase else ""
+
+
+def suspect_line(suspect: Suspect) -> str:
+    """Which worker, where, and why it is suspected."""
     rank = "unknown rank" if suspect.rank is None else f"rank {suspect.rank}"
     role = f" {suspect.role}" if suspect.role else ""
     at = "".join(f" {axis}={value}" for axis, value in sorted(suspect.coordinates.items()))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import threading
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,8 +26,21 @@ POLL_S = 0.05
 SETTINGS: dict[str, Any] = {"async_insert": 0}
 """Sent with every query: servers since 26.3 would otherwise insert asynchronously, and errors would surface late."""
 
+READ_ONLY: dict[str, Any] = {"readonly": 1}
+"""For a client that only asks: the engine itself refuses writes, files, other addresses and changes of settings."""
+
+Pause = Callable[[float], object]
+"""Lets so many seconds pass; nothing here waits by itself."""
+
 _FORMS = "chdb:///path, chdb://, http(s)://user:password@host:port/database"
 _OPTIONS = ("verify", "ca_cert", "connect_timeout", "send_receive_timeout")
+_OPTION = re.compile(r"([?&#])([^=&#]*)=([^&#]*)")
+_IN_MEMORY = ("", "memory", ":memory:")
+_OURS = {"store", "metadata"}
+"""What lies in the folder of an embedded database."""
+
+_EMPTY = {"status", "tmp", "data"}
+"""What the engine leaves in the folder of one in which nothing was made."""
 
 # What the library logs it also raises; without a handler of the application's it would print it to stderr as well.
 logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
@@ -59,53 +72,96 @@ class Client(Protocol):
 
 
 @contextmanager
-def open_client(dsn: str, wait_s: float = 0.0) -> Iterator[Client]:
+def open_client(
+    dsn: str, wait_s: float = 0.0, *, pause: Pause | None = None, read_only: bool = False
+) -> Iterator[Client]:
     """A client for ``chdb:///path``, ``chdb://`` (in memory) or ``http(s)://user:password@host:port/database``.
 
-    Waits up to ``wait_s`` seconds for another process to let go of a path. Raises SinkError if the DSN is not
+    Waits up to ``wait_s`` seconds for another process to let go of a path, by ``pause``; without one it does not wait.
+    With ``read_only`` the engine refuses whatever is more than reading. Raises SinkError if the DSN is not
     understood, the path is locked or the server does not answer; the client is closed on leaving.
     """
-    scheme = dsn.partition("://")[0].lower()
+    check_dsn(dsn)
+    settings = {**SETTINGS, **(READ_ONLY if read_only else {})}
+    if _scheme(dsn) == "chdb":
+        with _open_embedded(_location(dsn), settings, wait_s if pause else 0.0, pause) as client:
+            yield client
+    else:
+        with _open_server(_server_arguments(dsn), settings) as client:
+            yield client
+
+
+def check_dsn(dsn: str) -> None:
+    """Raise SinkError if the address has no known form; nothing is opened."""
+    scheme = _scheme(dsn)
     if scheme == "chdb":
-        with _open_embedded(dsn[len("chdb://") :], wait_s) as client:
-            yield client
+        location = _location(dsn)
+        if location not in _IN_MEMORY and ("?" in location or not Path(location).is_absolute()):
+            raise SinkError(
+                f"{safe_dsn(dsn)}: an absolute path without '?' must follow, as in chdb:///var/lib/rankwatch"
+            )
     elif scheme in ("http", "https"):
-        with _open_server(dsn) as client:
-            yield client
+        _server_arguments(dsn)
     else:
         raise SinkError(f"unknown kind of ClickHouse address {safe_dsn(dsn)!r}; known: {_FORMS}")
 
 
 def safe_dsn(dsn: str) -> str:
-    """The address without its password.
+    """The address without its password, and without what unknown options hold.
 
-    >>> safe_dsn("http://me:secret@host:8123/db")
-    'http://me:***@host:8123/db'
+    >>> safe_dsn("http://me:secret@host:8123/db?verify=0&password=secret")
+    'http://me:***@host:8123/db?verify=0&password=***'
     """
-    scheme, mark, rest = dsn.partition("://")
+    scheme, mark, rest = _OPTION.sub(_safe_option, dsn).partition("://")
     credentials, at, place = rest.rpartition("@")
     user, colon, _ = credentials.partition(":")
     return f"{scheme}{mark}{user}{':***' if colon else ''}{at}{place}"
 
 
+def _safe_option(option: re.Match[str]) -> str:
+    return option[0] if option[2] in _OPTIONS else f"{option[1]}{option[2]}=***"
+
+
+def _scheme(dsn: str) -> str:
+    scheme, mark, _ = dsn.partition("://")
+    return scheme.lower() if mark else ""
+
+
+def _location(dsn: str) -> str:
+    return dsn.partition("://")[2]
+
+
 @contextmanager
-def _open_embedded(location: str, wait_s: float) -> Iterator[Client]:
-    if location in ("", "memory", ":memory:"):
-        with _closing(_connect_embedded(None)) as client:
+def _open_embedded(location: str, settings: dict[str, Any], wait_s: float, pause: Pause | None) -> Iterator[Client]:
+    if location in _IN_MEMORY:
+        with _closing(_connect_embedded(None, settings)) as client:
             yield client
         return
     path = Path(location)
-    if not path.is_absolute() or "?" in location:
-        raise SinkError(f"chdb://{location}: an absolute path without '?' must follow, as in chdb:///var/lib/rankwatch")
     if path.exists() and not path.is_dir():
         raise SinkError(f"cannot open {path}: it is not a directory")
-    with _locked(path, wait_s), _closing(_connect_embedded(path)) as client:
-        yield client
+    if not _lock_of(path).exists():
+        _refuse_alien(path)
+    with _locked(path, wait_s, pause):
+        # Asked again: whoever held the lock until now may have been about to make the database.
+        _refuse_alien(path)
+        with _closing(_connect_embedded(path, settings)) as client:
+            yield client
 
 
-def _connect_embedded(path: Path | None) -> Any:
+def _refuse_alien(path: Path) -> None:
+    """Raise SinkError for a folder that holds something, but no database: the engine would spread within it."""
     try:
-        return clickhouse_connect.get_client(interface="chdb", path=path and str(path), settings=dict(SETTINGS))
+        names = {entry.name for entry in path.iterdir()}
+    except OSError:
+        return
+    if not names & _OURS and not names <= _EMPTY:
+        raise SinkError(f"cannot open {path}: the folder is not empty and holds no database; name one that is new")
+
+
+def _connect_embedded(path: Path | None, settings: dict[str, Any]) -> Any:
+    try:
+        return clickhouse_connect.get_client(interface="chdb", path=path and str(path), settings=settings)
     except Exception as error:
         raise SinkError(_embedded_reason(path, str(error), one_line(error))) from None
 
@@ -121,27 +177,30 @@ def _embedded_reason(path: Path | None, text: str, line: str) -> str:
 
 
 @contextmanager
-def _locked(path: Path, wait_s: float) -> Iterator[None]:
+def _locked(path: Path, wait_s: float, pause: Pause | None) -> Iterator[None]:
     """Hold ``<path>.lock``. The file stays behind: removing it would race with whoever waits for it."""
-    lock = path.with_name(path.name + ".lock")
+    lock = _lock_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise SinkError(f"cannot open {path}: {error.strerror}: {error.filename}") from None
     try:
-        for _ in range(int(wait_s / POLL_S)):
-            if _try_lock(handle):
-                break
-            threading.Event().wait(POLL_S)
-        else:
-            if not _try_lock(handle):
+        tries = int(wait_s / POLL_S)
+        while not _try_lock(handle):
+            if pause is None or tries < 1:
                 raise SinkError(_locked_reason(path, handle, wait_s))
+            tries -= 1
+            pause(POLL_S)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(handle)
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
 
 
 def _try_lock(handle: int) -> bool:
@@ -162,22 +221,40 @@ def _locked_reason(path: Path, handle: int, wait_s: float) -> str:
 
 
 @contextmanager
-def _open_server(dsn: str) -> Iterator[Client]:
-    try:
-        parts = urlsplit(dsn)
-        arguments = _server_arguments(parts)
-    except ValueError as error:
-        raise SinkError(f"cannot read the ClickHouse address {safe_dsn(dsn)!r}: {error}") from None
+def _open_server(arguments: dict[str, Any], settings: dict[str, Any]) -> Iterator[Client]:
     place = f"{arguments['host']}:{arguments['port']}"
     try:
-        client = clickhouse_connect.get_client(**arguments)
+        client = clickhouse_connect.get_client(**arguments, settings=dict(SETTINGS))
+        _apply(client, settings)
     except Exception as error:
         raise SinkError(_server_reason(place, error, arguments["password"])) from None
     with _closing(client):
         yield client
 
 
-def _server_arguments(parts: SplitResult) -> dict[str, Any]:
+def _apply(client: Any, settings: dict[str, Any]) -> None:
+    """Set what is left to set; a user whose profile only reads may not set ``readonly``, nor need it be set."""
+    reads_already = getattr(client.server_settings.get("readonly"), "value", "0") != "0"
+    for name, value in settings.items():
+        if name not in SETTINGS and not (name in READ_ONLY and reads_already):
+            client.set_client_setting(name, value)
+
+
+def _server_arguments(dsn: str) -> dict[str, Any]:
+    try:
+        parts = urlsplit(dsn)
+        port = parts.port
+    except ValueError:
+        # What the library says would quote the address, and a password with it that was not escaped.
+        reason = "host or port are malformed; a password needs %2F for /, %3F for ?, %23 for #"
+        raise SinkError(f"cannot read the ClickHouse address {safe_dsn(dsn)!r}: {reason}") from None
+    try:
+        return _arguments_of(parts, port)
+    except ValueError as error:
+        raise SinkError(f"cannot read the ClickHouse address {safe_dsn(dsn)!r}: {error}") from None
+
+
+def _arguments_of(parts: SplitResult, port: int | None) -> dict[str, Any]:
     options = dict(parse_qsl(parts.query))
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
@@ -187,11 +264,10 @@ def _server_arguments(parts: SplitResult) -> dict[str, Any]:
     return {
         "interface": parts.scheme,
         "host": parts.hostname,
-        "port": parts.port or (8443 if parts.scheme == "https" else 8123),
+        "port": port or (8443 if parts.scheme == "https" else 8123),
         "username": unquote(parts.username or "default"),
         "password": unquote(parts.password or ""),
         "database": unquote(parts.path.strip("/")) or "default",
-        "settings": dict(SETTINGS),
         # One session takes one query at a time; without one, a client may be shared.
         "autogenerate_session_id": False,
         **options,

@@ -13,7 +13,8 @@ from sinks.errors import SinkError, one_line
 Answer = tuple[list[str], list[str], list[list[Any]]]
 """Names of the columns, their types, and rows."""
 
-_HEAD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(\w+)", re.DOTALL)
+_HEAD = re.compile(r"(?>\s|(?:--|#)[^\n]*\n|/\*.*?\*/|\()*+(\w+)", re.DOTALL)
+_OUTFILE = re.compile(r"\binto(?>/\*.*?\*/|(?:--|#)[^\n]*\n|\W)++outfile\b", re.DOTALL | re.IGNORECASE)
 _STREAMED = {"select", "with", "from"}
 _ANSWERED = {"show", "desc", "describe", "explain", "exists", "check"}
 _TIME = re.compile(r"DateTime(?:64\((\d)[^()]*\)|\([^()]*\))?")
@@ -22,17 +23,16 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 def query(client: Client, sql: str, max_rows: int) -> Answer:
-    """The names and types of the columns, and up to ``max_rows`` rows; a statement without an answer has none.
+    """The names and types of the columns, and up to ``max_rows`` rows of a statement that reads.
 
+    Others are refused by their first word; open the client with ``read_only`` so that the engine refuses the rest.
     Times come as ISO text in UTC with all their digits (``2025-11-29T12:00:00.123456789Z``), also within arrays.
     Raises SinkError with what ClickHouse says, on one line.
     """
-    head = _HEAD.match(sql)
-    if head is None:
-        raise SinkError("there is no statement")
+    verb = reading_verb(sql)
     sql = sql.strip().rstrip(";")
     try:
-        names, types, rows = _ask(client, head.group(1).lower(), sql, max_rows)
+        names, types, rows = _ask(client, verb, sql, max_rows)
     except Exception as error:
         raise SinkError(one_line(error)) from None
     for position, digits in enumerate(map(_digits, types)):
@@ -40,6 +40,24 @@ def query(client: Client, sql: str, max_rows: int) -> Answer:
             for row in rows:
                 row[position] = _times(row[position], digits)
     return names, types, rows
+
+
+def reading_verb(sql: str) -> str:
+    """The first word of a statement that reads, in small letters. Raises SinkError for any other.
+
+    >>> reading_verb("/* newest */ (SELECT 1)")
+    'select'
+    """
+    head = _HEAD.match(sql)
+    if head is None:
+        raise SinkError("there is no statement")
+    verb = head.group(1).lower()
+    if verb not in _STREAMED | _ANSWERED:
+        known = ", ".join(word.upper() for word in sorted(_STREAMED | _ANSWERED))
+        raise SinkError(f"{head.group(1)[:20].upper()} is refused: only statements that read are run ({known})")
+    if _OUTFILE.search(sql):
+        raise SinkError("INTO OUTFILE is refused: only statements that read are run")
+    return verb
 
 
 def iso_utc(ticks: int, digits: int = 9) -> str:
@@ -59,9 +77,6 @@ def _ask(client: Client, verb: str, sql: str, max_rows: int) -> Answer:
     if verb in _STREAMED:
         names, types, rows = _stream(client, sql, max_rows)
         return (names, types, rows) if names else (*_describe(client, sql), [])
-    if verb not in _ANSWERED:
-        client.command(sql)
-        return [], [], []
     answer = client.query(sql, query_formats={"DateTime*": "int"})
     kinds = [kind.name for kind in answer.column_types]
     return list(answer.column_names), kinds, [list(row) for row in answer.result_rows[:max_rows]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,15 +33,20 @@ def format_tsv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def format_json_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """One JSON object per row; numbers that are not finite become null."""
+def format_json_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, ascii_only: bool = False) -> str:
+    """One JSON object per row; numbers that are not finite become null. ``ascii_only`` escapes other characters."""
     objects = (dict(zip(columns, row, strict=True)) for row in rows)
-    return "".join(f"{_ENCODER.encode(item).decode()}\n" for item in objects)
+    lines = "".join(f"{_ENCODER.encode(item).decode()}\n" for item in objects)
+    return "".join(map(_ascii_json, lines)) if ascii_only else lines
 
 
 def cell_text(value: Any) -> str:
     """A value on one line, control characters escaped; NULL for null."""
     return "".join(char if char.isprintable() else _escaped(char) for char in _plain(value, "NULL"))
+
+
+def _ascii_json(char: str) -> str:
+    return char if char.isascii() else json.dumps(char)[1:-1]
 
 
 def _plain(value: Any, null: str) -> str:

@@ -10,9 +10,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from producers.recording import Unused
+from rankwatch import home as places
+from rankwatch import page, text
+from rankwatch.cli import parser
 from rankwatch.demo import bundled_recording
+from rankwatch.diagnose import Diagnosis, as_json, diagnose
+from rankwatch.errors import UsageError
+from rankwatch.times import parse_time
+from sinks.clickhouse import open_client
 
 COMMAND = [sys.executable, "-m", "rankwatch"]
 
@@ -29,6 +38,12 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def faulty(recording: Path, tmp_path: Path) -> Path:
     """A copy to damage."""
     return Path(shutil.copytree(recording, tmp_path / "faulty"))
+
+
+@pytest.fixture(scope="module")
+def found(recording: Path) -> Diagnosis:
+    """What is found in the recording."""
+    return diagnose(recording)
 
 
 def rankwatch(*words: str | Path, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -98,6 +113,63 @@ def test_a_folder_that_cannot_be_diagnosed_exits_with_2_and_says_why(name: str, 
     assert message in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "time"),
+    [
+        ("0", 0),
+        ("1", 1_000_000_000),
+        ("1795975880.5", 1_795_975_880_500_000_000),
+        ("1795975880500", 1_795_975_880_500_000_000),
+        ("1795975880500.25", 1_795_975_880_500_250_000),
+        ("20261129", 1_795_910_400_000_000_000),
+        ("2026-11-29T18:11:20.5Z", 1_795_975_880_500_000_000),
+        ("2026-11-29T18:11:20.5", 1_795_975_880_500_000_000),
+        ("2026-11-29T19:11:20.5+01:00", 1_795_975_880_500_000_000),
+        ("2200-12-31T23:59:59Z", 7_289_654_399_000_000_000),
+    ],
+)
+def test_times_of_all_forms(words: str, time: int) -> None:
+    assert parse_time(words) == time
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-5", "outside the years 1970 to 2200"),
+        ("-0.5", "outside the years 1970 to 2200"),
+        ("0001-01-01T00:00:00+14:00", "outside the years 1970 to 2200"),
+        ("9999-12-31T23:59:59-14:00", "outside the years 1970 to 2200"),
+        ("1969-12-31T23:59:59Z", "outside the years 1970 to 2200"),
+        ("2201-01-01", "outside the years 1970 to 2200"),
+        ("1795975880500000000", "outside the years 1970 to 2200"),
+        ("9" * 5000, "is no time"),
+        ("\u0661\u0662\u0663", "is no time"),
+        ("", "is no time"),
+    ],
+)
+def test_times_that_cannot_be_used_are_refused(words: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_time(words)
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "-5"])
+def test_a_time_out_of_range_exits_with_2_and_one_line(time: str, recording: Path, tmp_path: Path) -> None:
+    done = rankwatch("diagnose", recording, f"--until={time}", home=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert time in done.stderr
+
+
+@pytest.mark.parametrize("time", ["0", "1", "1795975850000"])
+def test_the_report_says_until_when_it_sees(time: str, recording: Path, tmp_path: Path) -> None:
+    found = diagnosed(recording, tmp_path, "--until", time)
+    assert found["until"] in ("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z", "2026-11-29T18:10:50.000Z")
+    assert found["incidents"] == []
+
+
+def test_without_an_end_until_is_null(found: Diagnosis) -> None:
+    assert as_json(found)["until"] is None
+
+
 def test_a_time_that_is_none_exits_with_2(recording: Path, tmp_path: Path) -> None:
     done = rankwatch("diagnose", recording, "--until", "yesterday", home=tmp_path)
     assert done.returncode == 2 and "yesterday" in done.stderr
@@ -155,6 +227,196 @@ def test_a_reader_that_goes_away_is_no_error(recording: Path, tmp_path: Path) ->
         assert "Traceback" not in run.stderr.read()
 
 
+@pytest.mark.parametrize("closed", [(1,), (0, 1), (1, 2), (0, 1, 2)])
+def test_a_closed_output_is_said_and_nothing_is_run(closed: tuple[int, ...], recording: Path, tmp_path: Path) -> None:
+    shut = " ".join(f"{number}>&-" for number in closed)
+    words = f'"$@" {shut}; echo "code $?" >&3'
+    shell = ["sh", "-c", f"exec 3>&1; {words}", "sh", *COMMAND, "diagnose", str(recording)]
+    place = f"chdb://{tmp_path / 'clickhouse'}"
+    surroundings = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "RANKWATCH_CLICKHOUSE": place}
+    done = subprocess.run(shell, capture_output=True, text=True, env=surroundings, check=False, timeout=180)
+    assert done.stdout == "code 2\n"
+    assert done.stderr == ("" if 2 in closed else "rankwatch: standard output is closed\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_error_output_takes_nothing_away(recording: Path, tmp_path: Path) -> None:
+    shell = ["sh", "-c", '"$@" 2>&-', "sh", *COMMAND, "diagnose", str(recording)]
+    place = f"chdb://{tmp_path / 'clickhouse'}"
+    surroundings = {**os.environ, "RANKWATCH_CLICKHOUSE": place}
+    done = subprocess.run(shell, capture_output=True, text=True, env=surroundings, check=False, timeout=180)
+    assert done.returncode == 1 and "rank 5" in done.stdout
+
+
+NARROW = [
+    {"PYTHONIOENCODING": "latin-1"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+]
+
+
+@pytest.mark.parametrize("environment", NARROW, ids=["latin-1", "C"])
+def test_an_output_that_cannot_take_every_character_gets_what_it_can(
+    environment: dict[str, str], faulty: Path, tmp_path: Path
+) -> None:
+    (faulty / "price in \u20ac.bin").write_bytes(b"\x00")
+    shown = {}
+    for form in ("text", "json", "html"):
+        words = [*COMMAND, "diagnose", str(faulty), "--format", form, "--clickhouse", "none"]
+        done = subprocess.run(words, capture_output=True, env={**os.environ, **environment}, check=False, timeout=180)
+        assert (done.returncode, done.stderr) == (1, b"")
+        shown[form] = done.stdout
+    assert b"price in " in shown["text"] and b".bin" in shown["text"]
+    assert shown["json"].isascii() and shown["html"].isascii()
+    assert any(str(one["file"]).startswith("price in ") for one in json.loads(shown["json"])["inputs"]["unused"])
+
+
+def test_json_lines_of_sql_are_ascii_where_they_must_be(tmp_path: Path) -> None:
+    place = f"chdb://{tmp_path / 'clickhouse'}"
+    sql = "SELECT unhex('E282AC') AS euro"
+    for environment in NARROW:
+        words = ["sql", sql, "--format", "json", "--clickhouse", place]
+        done = rankwatch(*words, home=tmp_path, **environment)
+        assert (done.returncode, done.stdout) == (0, '{"euro":"\\u20ac"}\n')
+        assert rankwatch(*words[:2], "--clickhouse", place, home=tmp_path, **environment).returncode == 0
+
+
+CONTROL = "\x1b[31m\x07\x9b\u202e"
+
+
+def hostile(found: Diagnosis, job: str) -> Diagnosis:
+    """The same with control characters in all that comes from outside, as the incident of ``job``."""
+    (incident,) = found.incidents
+    suspects = [msgspec.structs.replace(one, why=f"{CONTROL}{one.why}") for one in incident.suspects]
+    evidence = [msgspec.structs.replace(one, text=f"{CONTROL}{one.text}") for one in incident.evidence]
+    changed = msgspec.structs.replace(incident, job=job, suspects=suspects, evidence=evidence)
+    unused = [Unused(f"a{CONTROL}\udcff.bin", 0, f"b{CONTROL}")]
+    inputs = msgspec.structs.replace(found.inputs, unused=unused)
+    return msgspec.structs.replace(found, incidents=[changed], inputs=inputs)
+
+
+def with_jobs(found: Diagnosis, *jobs: str) -> Diagnosis:
+    """The same with a batch of each of the other jobs."""
+    first = found.recording.arrivals[0]
+    batches = [
+        msgspec.structs.replace(first.batch, identity=msgspec.structs.replace(first.batch.identity, job=job))
+        for job in jobs
+    ]
+    arrivals = [msgspec.structs.replace(first, batch=batch) for batch in batches]
+    recording = msgspec.structs.replace(found.recording, arrivals=[*found.recording.arrivals, *arrivals])
+    return msgspec.structs.replace(found, recording=recording)
+
+
+def printed(found: Diagnosis, capsys: pytest.CaptureFixture[str]) -> str:
+    text.print_diagnosis(text.console(), found)
+    return capsys.readouterr().out
+
+
+def test_no_control_character_gets_into_the_page_or_the_text(
+    found: Diagnosis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shown in (page.page(hostile(found, f"j{CONTROL}")), printed(hostile(found, f"j{CONTROL}"), capsys)):
+        assert [char for char in shown if not char.isprintable() and char != "\n"] == []
+        assert "[31m" in shown
+
+
+def test_the_page_shows_role_and_phase(found: Diagnosis) -> None:
+    shown = page.page(found)
+    assert "rank 5 trainer on node02" in shown and ", in train</dd>" in shown
+    (incident,) = found.incidents
+    unknown = [msgspec.structs.replace(one, rank=None) for one in incident.suspects]
+    other = msgspec.structs.replace(found, incidents=[msgspec.structs.replace(incident, suspects=unknown)])
+    assert "unknown rank" in page.page(other) and "None" not in page.page(other)
+
+
+def test_several_jobs_are_named_and_an_incident_says_whose_it_is(
+    found: Diagnosis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = printed(found, capsys)
+    assert alone.startswith("job run-11: ") and "\n  job " not in alone and "<dt>job</dt>" not in page.page(found)
+    several = with_jobs(hostile(found, "run-12"), "run-12", "-", "other")
+    assert several.jobs == ["run-11", "other", "run-12"]
+    shown = printed(several, capsys)
+    assert shown.startswith("jobs run-11, other, run-12: ") and "\n  job        run-12\n" in shown
+    assert "<h1>Jobs run-11, other, run-12</h1>" in page.page(several)
+    assert "<dt>job</dt><dd>run-12</dd>" in page.page(several)
+    assert "\n  job        run-12\n" in printed(hostile(found, "run-12"), capsys)
+
+
+WRITES = [
+    "DROP TABLE t",
+    "  /* x */ -- y\n (drop table t)",
+    "INSERT INTO t VALUES (2)",
+    "WITH y AS (SELECT 3 AS a) INSERT INTO t SELECT a FROM y",
+    "SELECT 1; DROP TABLE t; SELECT 2",
+    "SELECT 1; SET readonly = 0; DROP TABLE t; SELECT 2",
+    "SELECT a FROM t INTO OUTFILE '{place}/out.tsv'",
+    "select a from t into -- x\n /* y */ outfile '{place}/out.tsv'",
+    "SET readonly = 0",
+    "TRUNCATE TABLE t",
+]
+
+
+@pytest.mark.parametrize("sql", WRITES)
+def test_sql_only_reads(sql: str, tmp_path: Path) -> None:
+    place = f"chdb://{tmp_path / 'clickhouse'}"
+    with open_client(place) as client:
+        client.command("CREATE TABLE t (a Int32) ENGINE = MergeTree ORDER BY a")
+        client.command("INSERT INTO t VALUES (1)")
+    done = rankwatch("sql", sql.format(place=tmp_path), home=tmp_path, RANKWATCH_CLICKHOUSE=place)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("rankwatch: ") and not (tmp_path / "out.tsv").exists()
+    with open_client(place) as client:
+        assert client.query("SELECT a FROM t").result_rows == [(1,)]
+
+
+@pytest.mark.parametrize("command", [["sql", "SELECT 1"], ["migrate"]])
+def test_a_command_that_needs_a_database_says_so(command: list[str], tmp_path: Path) -> None:
+    done = rankwatch(*command, "--clickhouse", "none", home=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"rankwatch: {command[0]} needs a database: give --clickhouse DSN\n"
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_a_number_of_rows_is_at_least_one(number: str, tmp_path: Path) -> None:
+    done = rankwatch("sql", "SELECT 1", f"--max-rows={number}", home=tmp_path)
+    assert done.returncode == 2 and "at least 1" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["mysql://host/db", "clickhouse", "chdb://relative", "http://host:port/db", ""])
+@pytest.mark.parametrize("command", ["diagnose", "demo"])
+def test_a_bad_address_is_noticed_before_the_run(command: str, address: str, recording: Path, tmp_path: Path) -> None:
+    words = [command, recording] if command == "diagnose" else [command]
+    done = rankwatch(*words, "--clickhouse", address, home=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_relative_data_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("RANKWATCH_CLICKHOUSE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    usual = f"chdb://{tmp_path}/.local/share/rankwatch/clickhouse"
+    for base in ("data", "./data", ""):
+        monkeypatch.setenv("XDG_DATA_HOME", base)
+        assert places.default_dsn() == usual
+    assert places.DEFAULT_PLACE.replace("~", str(tmp_path)) == usual.removeprefix("chdb://")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert places.default_dsn() == "chdb:///data/rankwatch/clickhouse"
+
+
+@pytest.mark.parametrize("command", ["diagnose", "demo", "sql", "migrate"])
+def test_help_names_the_default_place(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args([command, "--help"])
+    assert places.DEFAULT_PLACE in "".join(capsys.readouterr().out.split())
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "holiday.jpg").touch()
+    done = rankwatch("migrate", "--clickhouse", f"chdb://{tmp_path / 'photos'}", home=tmp_path)
+    assert done.returncode == 2 and "not empty and holds no database" in done.stderr and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.rglob("*")] == ["photos", "holiday.jpg"]
+
+
 def test_the_demo_shows_the_incident_and_the_sql_that_shows_it_again(tmp_path: Path) -> None:
     place = f"chdb://{tmp_path / 'data' / 'clickhouse'}"
     demo = rankwatch("demo", home=tmp_path, RANKWATCH_CLICKHOUSE=place)
@@ -162,6 +424,9 @@ def test_the_demo_shows_the_incident_and_the_sql_that_shows_it_again(tmp_path: P
     assert "rank 5 on node02" in demo.stdout
     queries = [line.strip() for line in demo.stdout.splitlines() if ' sql "SELECT' in line]
     assert len(queries) == 2
+    below = demo.stdout.partition(queries[0])[2].partition(queries[1])[0].split("\n")
+    assert below[2].split()[:3] == ["symptom", "verdict", "suspect_ranks"]
+    assert below[4].split()[:3] == ["hang", "supported", "[5]"]
     answer = rankwatch("sql", queries[0].split('"')[1], "--format", "tsv", home=tmp_path, RANKWATCH_CLICKHOUSE=place)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.splitlines()[1].startswith("hang\tsupported\t[5]")
@@ -169,12 +434,15 @@ def test_the_demo_shows_the_incident_and_the_sql_that_shows_it_again(tmp_path: P
 
 def test_storing_a_run_twice_changes_nothing_that_is_seen(recording: Path, tmp_path: Path) -> None:
     place = f"chdb://{tmp_path / 'clickhouse'}"
+    tables = ("logs FINAL", "stacks FINAL", "metrics FINAL", "windows_latest", "incidents_latest", "runs FINAL")
+    sql = ", ".join(f"(SELECT count() FROM {table}) AS c{place}" for place, table in enumerate(tables))
+    counts = []
     for _ in range(2):
         assert rankwatch("diagnose", recording, home=tmp_path, RANKWATCH_CLICKHOUSE=place).returncode == 1
-    tables = ("logs FINAL", "incidents_latest", "runs FINAL")
-    sql = " UNION ALL ".join(f"SELECT count() FROM {table}" for table in tables)
-    counts = rankwatch("sql", sql, "--format", "tsv", home=tmp_path, RANKWATCH_CLICKHOUSE=place).stdout.split()[1:]
-    assert sorted(map(int, counts))[:2] == [1, 1]
+        answer = rankwatch("sql", f"SELECT {sql}", "--format", "tsv", home=tmp_path, RANKWATCH_CLICKHOUSE=place)
+        counts.append([int(count) for count in answer.stdout.splitlines()[1].split()])
+    assert counts[0] == counts[1]
+    assert all(counts[0]) and counts[0][-2:] == [1, 1]
 
 
 def test_a_query_that_is_wrong_exits_with_2_and_one_line(tmp_path: Path) -> None:

@@ -7,14 +7,17 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import sink_support as support
 
 from schemas import events
-from sinks.clickhouse import open_client
+from sinks.clickhouse import check_dsn, open_client
 from sinks.errors import SinkError
 from sinks.migrate import migrate
 from sinks.query import query
@@ -97,11 +100,17 @@ def test_a_path_that_another_process_holds_is_waited_for_and_then_refused(tmp_pa
         assert holder.stdin and holder.stdout
         assert holder.stdout.readline() == "open\n"
         expected = rf"db is locked by process {holder.pid} \(waited 0.2 s\); the embedded database serves one"
-        with pytest.raises(SinkError, match=expected), open_client(dsn, wait_s=0.2):
+        with pytest.raises(SinkError, match=expected), open_client(dsn, wait_s=0.2, pause=time.sleep):
+            pass
+        pauses: list[float] = []
+        with pytest.raises(SinkError, match="waited 1 s"), open_client(dsn, wait_s=1, pause=pauses.append):
+            pass
+        assert sum(pauses) == pytest.approx(1.0)
+        with pytest.raises(SinkError, match=rf"db is locked by process {holder.pid}; "), open_client(dsn, wait_s=9):
             pass
         release = threading.Timer(0.3, holder.stdin.close)
         release.start()
-        with open_client(dsn, wait_s=20) as client:
+        with open_client(dsn, wait_s=20, pause=time.sleep) as client:
             assert query(client, "SELECT a FROM t", 9)[2] == [[1]]
         release.join()
 
@@ -205,6 +214,14 @@ def test_a_server_that_refuses_never_makes_the_password_seen() -> None:
         ("http://me:s3cret@host:port/db", "cannot read the ClickHouse address 'http://me:\\*\\*\\*@host:port/db'"),
         ("http://me:s3cret@host/db?nope=1", "unknown option nope"),
         ("http:///db", "names no host"),
+        ("http://host/db?password=s3cret", r"'http://host/db\?password=\*\*\*': unknown option password"),
+        ("http://host:8123/db?%70assword=a@s3cret", "unknown option password"),
+        ("http://host:port/db?password=s3cret", r"'http://host:port/db\?password=\*\*\*': host or port are malformed"),
+        ("http://me:s3cret/x@host/db", "host or port are malformed"),
+        ("http://me:s3cret@[host/db", "host or port are malformed"),
+        ("mysql://host/db?password=s3cret", r"'mysql://host/db\?password=\*\*\*'"),
+        ("chdb:///tmp/db?password=s3cret", r"^chdb:///tmp/db\?password=\*\*\*: an absolute path without"),
+        ("chdb", "unknown kind of ClickHouse address 'chdb'"),
         ("chdb:///proc/no/db", "cannot open /proc/no/db: "),
         ("chdb:///dev/null", "cannot open /dev/null: it is not a directory"),
         ("", "unknown kind of ClickHouse address ''"),
@@ -215,3 +232,100 @@ def test_wrong_addresses_are_one_clear_line(dsn: str, message: str) -> None:
         pass
     assert "s3cret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dsn", ["chdb://", "chdb:///tmp/db", "https://me:s3cret@host/db?verify=0", "HTTP://host"])
+def test_an_address_of_a_known_form_passes_without_being_opened(dsn: str) -> None:
+    check_dsn(dsn)
+
+
+def test_a_reader_of_the_embedded_engine_cannot_write(tmp_path: Path) -> None:
+    dsn = f"chdb://{tmp_path / 'db'}"
+    with open_client(dsn) as client:
+        client.command("CREATE TABLE t (a Int32) ENGINE = MergeTree ORDER BY a")
+    with open_client(dsn, read_only=True) as client:
+        for sql in ("DROP TABLE t", "INSERT INTO t VALUES (1)", "SET readonly = 0"):
+            with pytest.raises(Exception, match="READONLY"):
+                client.command(sql)
+        assert query(client, "SELECT count() FROM t", 9)[2] == [[0]]
+    with open_client(dsn) as client:
+        client.command("INSERT INTO t VALUES (1)")
+
+
+class Recording(BaseHTTPRequestHandler):
+    """A server whose user has the settings of ``readonly``, and that keeps what was sent along with each query."""
+
+    readonly = "0"
+    seen: ClassVar[list[dict[str, list[str]]]] = []
+
+    def do_POST(self) -> None:
+        sql = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        self.seen.append({**parse_qs(urlsplit(self.path).query), "sql": [sql]})
+        body = self.answer(sql)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815
+
+    def answer(self, sql: str) -> bytes:
+        if "system.settings" in sql:
+            return native(name=["readonly"], value=[self.readonly], readonly=[int(self.readonly != "0")])
+        if "version()" in sql:
+            return b"26.9.2.1\tUTC\n"
+        return native(a=[1])
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+def native(**columns: list[int] | list[str]) -> bytes:
+    """One block of ClickHouse's native format with columns of type UInt8 or String."""
+    block = bytes([len(columns), 1])
+    for name, values in columns.items():
+        kind = "String" if isinstance(values[0], str) else "UInt8"
+        block += bytes([len(name)]) + name.encode() + bytes([len(kind)]) + kind.encode()
+        for value in values:
+            block += bytes([len(value)]) + value.encode() if isinstance(value, str) else bytes([value])
+    return block
+
+
+@pytest.mark.parametrize(("profile", "sent"), [("0", ["1"]), ("1", None), ("2", None)])
+def test_a_server_is_asked_in_its_read_only_mode(
+    profile: str, sent: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Recording, "readonly", profile)
+    monkeypatch.setattr(Recording, "seen", [])
+    with HTTPServer(("127.0.0.1", 0), Recording) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with open_client(f"http://127.0.0.1:{server.server_port}/db", read_only=True) as client:
+                assert query(client, "SELECT a FROM t", 9)[2] == [[1]]
+        finally:
+            server.shutdown()
+            thread.join()
+    asked = Recording.seen[-1]
+    assert asked["sql"][0].startswith("SELECT a FROM t")
+    assert asked.get("readonly") == sent
+
+
+@pytest.mark.parametrize("names", [["holiday.jpg"], [".git"], ["logs", "data"]])
+def test_a_folder_of_something_else_is_refused_and_left_alone(names: list[str], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / "folder" / name).mkdir(parents=True)
+    with (
+        pytest.raises(SinkError, match="folder: the folder is not empty and holds no database"),
+        open_client(f"chdb://{tmp_path / 'folder'}"),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == sorted(names)
+
+
+def test_an_empty_folder_becomes_a_database(tmp_path: Path) -> None:
+    (tmp_path / "db").mkdir()
+    for _ in range(2):
+        with open_client(f"chdb://{tmp_path / 'db'}") as client:
+            assert query(client, "SELECT 1", 9)[2] == [[1]]

@@ -43,7 +43,7 @@ def found(*windows: AttemptWindow, first: AttemptWindow | None = None) -> list[A
 
 def test_a_rank_whose_process_was_seen_dead_has_vanished() -> None:
     (one,) = found(window(10, [5], dead=[5]), window(20, [5]), window(30, [5]))
-    assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[5]], "vanished", "critical", [])
+    assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[5]], "vanished", "info", [])
 
 
 def test_a_rank_of_which_samples_stop_is_unobserved_not_dead() -> None:

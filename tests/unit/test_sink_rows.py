@@ -85,6 +85,25 @@ def test_what_fits_and_what_does_not(values: list[object], type_name: str, fits:
 
 
 @pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("http://host/db?password=a@b&verify=0", "http://host/db?password=***&verify=0"),
+        ("http://me:a?b@host/db", "http://me:***@host/db"),
+        ("http://me:a@host/db#token=b", "http://me:***@host/db#token=***"),
+        ("http://me@host/db?connect_timeout=3", "http://me@host/db?connect_timeout=3"),
+        ("chdb:///a/b", "chdb:///a/b"),
+    ],
+)
+def test_addresses_are_shown_without_secrets(dsn: str, shown: str) -> None:
+    assert clickhouse.safe_dsn(dsn) == shown
+
+
+@pytest.mark.parametrize("verb", ["SELECT", "with", "From", "show", "DESCRIBE", "desc", "explain", "exists", "CHECK"])
+def test_statements_that_read_are_known_by_their_first_word(verb: str) -> None:
+    assert query.reading_verb(f"# a\n-- b\n/* c */ ({verb} x") == verb.lower()
+
+
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         (

@@ -49,6 +49,12 @@ def test_json_lines_are_valid_json() -> None:
     assert lines[1]["share"] is None
 
 
+def test_json_lines_can_do_with_ascii() -> None:
+    text = format_json_lines(["a"], [["\u20ac \U0001f600"]], ascii_only=True)
+    assert text == '{"a":"\\u20ac \\ud83d\\ude00"}\n'
+    assert json.loads(text) == {"a": "\u20ac \U0001f600"}
+
+
 @pytest.mark.parametrize(
     ("ticks", "digits", "text"),
     [
