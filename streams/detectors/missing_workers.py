@@ -1,6 +1,7 @@
 """Missing workers: a rank that shows no life any more while its peers do, or that never came.
 
-Missing is evidence, and a missing rank is not a healthy one; but where the node's own producer is silent the rank is
+Missing is evidence, and a missing rank is not a healthy one; but a dead process alone may have ended well, so a finding
+supports an incident that something else opens. And where the node's own producer is silent the rank is
 unobserved, not missing, and where the window was closed without a partition nothing is said.
 """
 
@@ -84,7 +85,7 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
             symptom="crash",
             area="unknown",
             grounds="vanished" if watched else "unobserved",
-            severity="critical" if watched else "info",
+            severity="info",
             text=text,
             peers=f"ranks {rank_ranges(living)} live",
             iteration=view.clock.iteration,
