@@ -57,3 +57,16 @@ def rank_ranges(ranks: Iterable[int]) -> str:
         else:
             runs.append([rank, rank])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def said_ranks(ranks: Iterable[int]) -> str:
+    """Ranks in a sentence: ``rank 5``, ``ranks 0-4,6``, ``no rank``."""
+    listed = sorted(set(ranks))
+    if not listed:
+        return "no rank"
+    return f"rank{'s' if len(listed) > 1 else ''} {rank_ranges(listed)}"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut at ``most`` characters with an ellipsis."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

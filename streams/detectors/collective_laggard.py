@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import rank_ranges
+from schemas.identity import said_ranks
 from schemas.results import Anomaly, CollectiveState, Suspect
 from streams.detectors.registry import JobDetector, register
 from streams.stall import Stall, StallRule, stall_of
@@ -100,8 +100,8 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
             area="code" if grounds == "out_of_order" else "unknown",
             grounds=grounds,
             severity="critical" if stall.critical else "warning",
-            text=f"rank(s) {rank_ranges(apart)} never enqueued {operation}",
-            peers=f"ranks {rank_ranges(blocked)} wait in collectives",
+            text=f"{said_ranks(apart)} never enqueued {operation}{_REMARK.get(grounds, '')}",
+            peers=f"{said_ranks(blocked)} wait in collectives",
             iteration=stall.iteration,
             phase=stall.phase,
             suspects=[self._suspect(view, rank, apart[rank], grounds) for rank in sorted(apart)],
@@ -117,6 +117,9 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
             else f"never enqueued {operation}, nothing outstanding"
         )
         return view.suspect(rank, 0.9, why)
+
+
+_REMARK = {"perhaps_waiting": "; the dumps show no sends, so some of them may only wait in one"}
 
 
 def _shows_all_waits(view: AttemptView, current: dict[int, dict[str, CollectiveState]]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import rank_ranges
+from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly, Fatal
 from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
@@ -77,12 +77,12 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             area=first.area,
             grounds="own_error",
             severity="critical",
-            text=f"rank(s) {rank_ranges(ranks)}: {first.text}",
-            peers=f"{len(view.members) - len(ranks)} other ranks did not print it",
+            text=f"{said_ranks(ranks)}: {first.text}",
+            peers=f"{len(ranks)} of {len(view.members)} observed ranks printed it",
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=[
-                view.suspect(rank, 0.9, f"its own error, none that a lost peer causes: {fatal.text[:200]}")
+                view.suspect(rank, 0.9, f"its own error, none that a lost peer causes: {shortened(fatal.text, 200)}")
                 for rank, fatal in _first_by_rank(group)
             ],
             templates=[first.signature],
@@ -102,8 +102,8 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             area=first.area,
             grounds="cascade",
             severity="critical",
-            text=f"ranks {rank_ranges(ranks)} lost their peers or waited in vain: {first.text[:200]}",
-            peers=f"{len(view.members) - len(ranks)} rank(s) printed nothing of the kind",
+            text=f"{said_ranks(ranks)} lost their peers or waited in vain: {shortened(first.text, 200)}",
+            peers=f"{len(view.members) - len(ranks)} of {len(view.members)} ranks printed nothing of the kind",
             iteration=view.clock.iteration,
             phase=view.phase,
             victims=ranks,

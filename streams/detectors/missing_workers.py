@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import rank_ranges
+from schemas.identity import said_ranks
 from schemas.results import Anomaly
 from streams.detectors.registry import JobDetector, register, require
 from streams.stall import over
@@ -72,7 +72,7 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
     def _finding(
         self, view: AttemptView, window: AttemptWindow, fresh: list[int], watched: list[int], living: list[int]
     ) -> Anomaly:
-        text = f"ranks {rank_ranges(fresh)} show no life while {len(living)} of {len(view.members)} peers do"
+        text = f"{said_ranks(fresh)} without a sign of life while {len(living)} of {len(view.members)} peers do"
         last = [view.members[rank].last_life for rank in fresh if rank in view.members]
         suspects = [view.suspect(rank, 0.7, "its process was seen dead, its node still reports") for rank in watched]
         return self.anomaly(
@@ -87,7 +87,7 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
             grounds="vanished" if watched else "unobserved",
             severity="info",
             text=text,
-            peers=f"ranks {rank_ranges(living)} live",
+            peers=f"{said_ranks(living)} live",
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=suspects,

@@ -10,6 +10,7 @@ import re
 
 import msgspec
 
+from schemas.identity import said_ranks
 from schemas.results import Anomaly, Suspect
 from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
@@ -91,7 +92,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             severity="critical",
             text=f"{', '.join(names)} not finite from iteration {iteration} on",
             peers="finite before; the series was reported by "
-            + ", ".join(f"{len(self.state.finite[name])} rank(s) ({name})" for name in names),
+            + ", ".join(f"{said_ranks(self.state.finite[name])} ({name})" for name in names),
             iteration=iteration,
             phase=view.phase,
             suspects=suspects,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import rank_ranges
+from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, StackSpan, Suspect
 from streams.detectors.registry import JobDetector, register, require
 from streams.stacks import is_main, place
@@ -74,7 +74,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
                 grounds=grounds,
                 severity=_severity(stall, main, certain, grounds),
                 text=self._text(view, outside, waiting, main),
-                peers=f"ranks {rank_ranges(waiting)} wait in {where}",
+                peers=f"{said_ranks(waiting)} wait in {where}",
                 iteration=stall.iteration,
                 phase=stall.phase,
                 suspects=[self._suspect(view, rank, main[rank]) for rank in named],
@@ -88,7 +88,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
             return f"all {len(waiting)} observed ranks wait in communication; no stack tells them apart"
         said = [f"rank {rank} in {place(main[rank].frames)}{self._helpers(view, rank)}" for rank in outside[:4]]
         more = f" and {len(outside) - 4} more" if len(outside) > 4 else ""
-        return f"{'; '.join(said)}{more}, while ranks {rank_ranges(waiting)} wait in communication"
+        return f"{'; '.join(said)}{more}, while {said_ranks(waiting)} wait in communication"
 
     def _helpers(self, view: AttemptView, rank: int) -> str:
         """What the rank's loader processes do, where one of them is at work rather than idle."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import rank_ranges
+from schemas.identity import said_ranks
 from schemas.results import Anomaly, Drift
 from streams.detectors.registry import JobDetector, register, require
 from streams.stall import over
@@ -66,7 +66,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
             area="compute" if own else "workload",
             grounds="own_shift" if own else "shared_shift",
             severity="info",
-            text=f"{timer} of rank(s) {rank_ranges(ranks)} shifted from {first.before:.1f} to {first.after:.1f} "
+            text=f"{timer} of {said_ranks(ranks)} shifted from {first.before:.1f} to {first.after:.1f} "
             f"over {first.steps} steps",
             peers=f"{len(drifts)} of {len(view.members)} ranks shifted so far",
             iteration=first.iteration,

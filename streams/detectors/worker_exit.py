@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import rank_ranges
+from schemas.identity import said_ranks
 from schemas.results import Anomaly, Exit
 from streams.detectors.registry import JobDetector, register, require
 from streams.view import AttemptView, AttemptWindow
@@ -86,7 +86,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
             grounds="own_death",
             severity="critical",
             text=said,
-            peers=f"{len(view.members) - len(killed)} other ranks did not end so",
+            peers=f"{len(killed)} of {len(view.members)} observed ranks ended so",
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=suspects,
@@ -103,7 +103,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
             area="unknown",
             grounds="told_to_end",
             severity="info",
-            text=f"rank(s) {rank_ranges(told)} were ended by their launchers after a failure elsewhere",
+            text=f"{said_ranks(told)} ended by launchers after a failure elsewhere",
             iteration=view.clock.iteration,
             phase=view.phase,
             victims=told,

@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from schemas.events import Frame, Log
+from schemas.identity import shortened
 from schemas.results import Area, CausalRole, Fatal, Symptom
 from streams.lines.signature import peel, shape, signature_of
 from streams.lines.traceback import Traceback, parse_chain
@@ -154,7 +155,7 @@ def _fatal(event: Log, rule: Rule, text: str, exception: str) -> Fatal:
         role=rule.role,
         symptom=rule.symptom,
         area=rule.area,
-        text=text[:500],
+        text=shortened(text, 500),
         exception=exception,
         signature=signature_of(shape(event.text)),
     )
