@@ -83,10 +83,7 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
     silence = window.end - clock.time
     if silence < silence_ns(clock.step_ns, rule):
         return None
-    quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
-    if quiet and not frozen(window, rule):
-        return None
-    return Stall(
+    stall = Stall(
         since=clock.time,
         silence=silence,
         step=clock.step_ns,
@@ -95,6 +92,20 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
         critical=silence >= rule.critical_s * SECOND,
         settled=clock.time + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
     )
+    quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
+    if quiet and not frozen(window, rule) and not blockers_frozen(view, window, stall, rule):
+        return None
+    return stall
+
+
+def blockers_frozen(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether the few ranks outside communication are frozen; those that wait may well spin."""
+    spans = view.main_spans(stall.settled)
+    outside = [rank for rank, span in spans.items() if span.activity not in WAITING]
+    if not outside or 2 * len(outside) >= len(spans):
+        return False
+    apart = [summary for summary in window.summaries if summary.identity.rank in outside]
+    return frozen(msgspec.structs.replace(window, summaries=apart), rule)
 
 
 def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
@@ -122,6 +133,13 @@ def stuck(view: AttemptView, window: AttemptWindow, stall: Stall, rank: int, rul
     if span.samples > 1 and span.first >= stall.since:
         return True
     return frozen(msgspec.structs.replace(window, summaries=window.of(rank)), rule)
+
+
+def active(window: AttemptWindow, rank: int, rule: StallRule) -> bool:
+    """Whether the rank's process is known to have computed or switched context in the window."""
+    own = window.of(rank)
+    sampled = any(gauge.name == "cpu_percent" for summary in own for gauge in summary.gauges)
+    return sampled and not frozen(msgspec.structs.replace(window, summaries=own), rule)
 
 
 def over(view: AttemptView) -> bool:

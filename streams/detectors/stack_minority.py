@@ -12,7 +12,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, StackSpan, Suspect
 from streams.detectors.registry import JobDetector, register, require
 from streams.stacks import is_main, place
-from streams.stall import Stall, StallRule, stall_of, stuck
+from streams.stall import Stall, StallRule, active, stall_of, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 
@@ -59,6 +59,8 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         rule = self.config.stall
         certain = [rank for rank in main if stuck(view, window, stall, rank, rule)]
         grounds = _grounds(outside, main, certain)
+        # A window that began before the stall shows what the process did before it.
+        busy = window.start >= stall.since and any(active(window, rank, rule) for rank in outside)
         named = outside if grounds == "outside_communication" else []
         area = self._area(stall, main[outside[0]]) if named else "unknown"
         where = place(main[waiting[0]].frames)
@@ -72,7 +74,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
                 symptom="hang",
                 area=area,
                 grounds=grounds,
-                severity=_severity(stall, main, certain, grounds),
+                severity=_severity(stall, main, certain, grounds, busy),
                 text=self._text(view, outside, waiting, main),
                 peers=f"{said_ranks(waiting)} wait in {where}",
                 iteration=stall.iteration,
@@ -122,8 +124,13 @@ def _grounds(outside: list[int], main: dict[int, StackSpan], certain: list[int])
     return "several_outside"
 
 
-def _severity(stall: Stall, main: dict[int, StackSpan], certain: list[int], grounds: str) -> Severity:
-    """Information while some outside, or most of all, may still move: they must have been seen at one place twice."""
+def _severity(stall: Stall, main: dict[int, StackSpan], certain: list[int], grounds: str, busy: bool) -> Severity:
+    """Information while some outside, or most of all, may still move: they must have been seen at one place twice.
+
+    One whose process is active may only have long work to do, while the others wait for it.
+    """
     if grounds == "perhaps_outside" or 2 * len(certain) < len(main):
         return "info"
+    if busy:
+        return "warning" if stall.critical else "info"
     return "critical" if stall.critical else "warning"

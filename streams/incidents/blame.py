@@ -51,8 +51,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end.
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
-    must come for a standstill, ``exited`` are those whose end is known,
-    ``expected`` is how many ranks there should be, where known.
+    must come for a standstill, ``exited`` has the times of ends with a
+    failure, ``living`` who showed life within the last window, ``expected`` is how many ranks there should be.
     """
 
     members: dict[int, str]
@@ -62,16 +62,39 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     iterated: int | None = None
     step_ns: int = 0
     silence_ns: int = 8 * SECOND
-    exited: list[int] = []
+    exited: dict[int, int] = {}
+    living: list[int] = []
+    finished: bool = False
     expected: int | None = None
 
-    def survived(self, failure: Anomaly) -> bool:
-        """Whether the job went on after an error: iterations came when none could have been under way any more."""
-        if failure.grounds not in ("own_error", "cascade") or self.iterated is None:
+    def survived(self, failure: Anomaly, anomalies: list[Anomaly]) -> bool:
+        """Whether the job, or the rank, went on after an error.
+
+        Iterations came when none could have been under way any more, while the rank had not ended; training came to
+        its own end; or the rank was seen waiting with its peers after an iteration that followed the error.
+        """
+        if failure.grounds not in ("own_error", "cascade"):
             return False
-        if any(suspect.rank in self.exited for suspect in failure.suspects):
+        ranks = {suspect.rank for suspect in failure.suspects if suspect.rank is not None}
+        ends = [self.exited[rank] for rank in ranks if rank in self.exited]
+        if self.finished and not ends:
+            return True
+        waiting = {
+            rank
+            for one in anomalies
+            if one.detector in STANDSTILL and one.onset >= failure.onset and one.end > failure.end
+            for rank in one.victims
+        }
+        if ranks and ranks <= waiting:
+            return True
+        if self.iterated is None or any(end <= self.iterated for end in ends):
             return False
-        return self.iterated > failure.onset + failure.precision_ns + 2 * max(self.step_ns, SECOND)
+        return self.iterated > failure.onset + failure.precision_ns + margin_ns(self.step_ns)
+
+
+def margin_ns(step: int) -> int:
+    """How long after an error an iteration that was under way may still be reported."""
+    return 2 * max(step, SECOND)
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +124,11 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Hangs and crashes are one story: whichever stood first is the symptom."""
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
     failures = [one for one in anomalies if one.grounds in FAILURES]
-    if stalls and not _explained(stalls[0], failures, situation):
-        return _hang(anomalies)
+    own = [one for one in failures if not situation.survived(one, anomalies)]
+    if stalls and not _explained(stalls[0], own, situation):
+        return _hang(anomalies, own)
     if not failures:
         return _cascades(anomalies, situation)
-    own = [one for one in failures if not situation.survived(one)]
     if not own:
         return _Base.of(anomalies, failures[0], symptom=failures[0].symptom).nobody(Reason.SURVIVED)
     untouched = [one for one in own if not _lost_before(one, anomalies)]
@@ -124,10 +147,10 @@ def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) ->
     return failed is not None and failed < stall.onset + situation.silence_ns
 
 
-def _hang(anomalies: list[Anomaly]) -> Decision:
+def _hang(anomalies: list[Anomaly], failures: list[Anomaly]) -> Decision:
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
     # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
-    troubles = [one for one in anomalies if one.grounds in FAILURES or one.grounds == "cascade"]
+    troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
     trouble = min((one.onset - one.precision_ns for one in troubles), default=None)
     first = stalls[0].end
     before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
@@ -179,7 +202,8 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
         return base.nobody(Reason.NO_PEERS, area=first.area)
     if len(ranks) == 1:
         reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
-        waited = situation.now >= first.end + situation.window_ns
+        # A process that raised and lives on has not failed yet; one that is silent for a window has.
+        waited = situation.now >= first.end + situation.window_ns and ranks[0] not in situation.living
         if not reacted and not waited and len(situation.members) > 1:
             return base.nobody(Reason.PENDING_PEERS)
         return base.named(_CRASH_REASON[first.grounds], suspects, area=first.area)
@@ -205,7 +229,7 @@ _CRASH_REASON = {
 def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     cascades = [one for one in anomalies if one.grounds == "cascade"]
     base = _Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
-    if cascades and all(situation.survived(one) for one in cascades):
+    if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
     reported = {rank for one in cascades for rank in one.victims}
     silent = sorted(set(situation.members) - reported)

@@ -8,8 +8,8 @@ from enum import Enum
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Incident, SuspiciousTemplate
-from streams.incidents.blame import Situation, decide
+from schemas.results import Anomaly, Exit, Incident, SuspiciousTemplate
+from streams.incidents.blame import Situation, decide, margin_ns
 from streams.incidents.compose import compose
 from streams.stall import StallRule, over, silence_ns
 from streams.view import AttemptView, AttemptWindow
@@ -104,7 +104,9 @@ class IncidentBook:
             step_ns=view.clock.step_ns or 0,
             silence_ns=silence_ns(view.clock.step_ns or 0, StallRule()),
             expected=view.world_size,
-            exited=[rank for rank, member in sorted(view.members.items()) if member.exit is not None],
+            exited={rank: end.time for rank, end in _failed_ends(view)},
+            living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],
+            finished=view.finished,
         )
         decision = decide(incident.anomalies, situation)
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
@@ -126,7 +128,8 @@ class IncidentBook:
         """Why the incident is over, or null where it is not."""
         seen = any(anomaly.end == window.end for anomaly in incident.anomalies)
         incident.quiet = 0 if seen else incident.quiet + 1
-        progressed = view.clock.time is not None and view.clock.time > window.start
+        settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
+        progressed = view.clock.time is not None and view.clock.time > max(window.start, settled)
         for holds, resolution in (
             (view.stopped is not None, Resolution.STOPPED),
             (view.superseded is not None, Resolution.SUPERSEDED),
@@ -147,6 +150,12 @@ class IncidentBook:
                 ended.append(revision)
         self.state.incidents = []
         return ended
+
+
+def _failed_ends(view: AttemptView) -> list[tuple[int, Exit]]:
+    """Ranks whose end with a code other than 0 is known."""
+    ends = [(rank, member.exit) for rank, member in sorted(view.members.items())]
+    return [(rank, end) for rank, end in ends if end is not None and end.code != 0]
 
 
 def _trimmed(anomalies: list[Anomaly]) -> list[Anomaly]:

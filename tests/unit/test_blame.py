@@ -70,6 +70,7 @@ TABLE: list[Row] = [
     ("one error of its own", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6))], situation()),
     ("printed before its victims' words", Reason.OWN_ERROR, [6], [cascade(*others(6), onset=11), error(6, 12.5)], situation()),
     ("nobody reacts for a window", Reason.OWN_ERROR, [6], [error(6)], situation(now=30)),
+    ("it raised and lives on", Reason.PENDING_PEERS, [], [error(6)], situation(now=30, living=[6])),
     ("a job of one rank", Reason.OWN_ERROR, [0], [error(0)], situation(now=20, ranks=1, expected=1)),
     ("one of many that nobody observes", Reason.NO_PEERS, [], [error(0)], situation(now=40, ranks=1, expected=8)),
     ("one, and nobody knows of how many", Reason.NO_PEERS, [], [error(0)], situation(now=40, ranks=1)),
@@ -82,6 +83,9 @@ TABLE: list[Row] = [
     ("two on different nodes at once", Reason.SEVERAL_CANDIDATES, [], [error(1, 12), error(6, 13, "b")], situation()),
     ("half of a node and another", Reason.SEVERAL_CANDIDATES, [], [error(1, 12), error(2, 12), error(3, 12)], situation()),
     ("iterations go on", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19))),
+    ("an error that a rank survives before a hang", Reason.OUTSIDE_COMMUNICATION, [5], [error(2, 5, "b"), stall(), outside(5)], situation(iterated=at(9), exited={2: at(60)})),
+    ("iterations go on, and much later all end", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), exited={6: at(60)})),
+    ("training ends well after an error", Reason.SURVIVED, [], [error(6, 12)], situation(finished=True)),
     ("the window has only just closed", Reason.PENDING_PEERS, [], [error(6)], situation(now=20)),
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("two are silent", Reason.ONLY_CASCADES, [], [cascade(*others(3, 4))], situation()),
@@ -207,7 +211,13 @@ def renamed(one: Anomaly, to: list[int]) -> Anomaly:
 def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
     _, reason, suspects, anomalies, known = row
     members = {to[rank]: node for rank, node in known.members.items()}
-    decision = decide([renamed(one, to) for one in anomalies], msgspec.structs.replace(known, members=members))
+    renewed = msgspec.structs.replace(
+        known,
+        members=members,
+        living=[to[rank] for rank in known.living],
+        exited={to[rank]: end for rank, end in known.exited.items()},
+    )
+    decision = decide([renamed(one, to) for one in anomalies], renewed)
     assert (decision.reason, named(decision)) == (reason, sorted(to[rank] for rank in suspects))
 
 

@@ -86,6 +86,14 @@ def test_one_sample_is_enough_of_a_process_that_does_nothing() -> None:
     assert named([found]) == [[5]]
 
 
+def test_one_that_is_busy_while_the_others_wait_is_no_critical_hang() -> None:
+    busy = {"gauges": [gauge("cpu_percent", 60.0), gauge("ctx_switches", 5000.0, first=2000.0, last=5000.0)]}
+    extra: dict[int, dict[str, Any]] = {rank: {"stacks": spans} for rank, spans in all_in(0).items()}
+    extra[0] = {"stacks": [stack(OWN, 33, 38)], **busy}
+    (found,) = run(StackMinority(), new_view(), stalled(RANKS, extra))[-1]
+    assert (named([found]), found.severity) == ([[0]], "warning")
+
+
 def test_ranks_that_move_do_not_stand_still_however_silent_their_logs() -> None:
     moving = {rank: [stack(ALL_REDUCE, 33), stack(OWN, 36), stack(ALL_REDUCE, 39)] for rank in range(RANKS)}
     assert finding(moving) == []
