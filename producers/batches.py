@@ -9,11 +9,10 @@ import msgspec
 
 from producers.observations import Observation
 from producers.times import SECOND
-from schemas.codec import BATCHES, encode
+from schemas.codec import encode, kind_of
 from schemas.events import Batch, Event
 from schemas.identity import Identity
 
-_KINDS = {event: kind for kind, event in BATCHES.items()}
 PRODUCER = "recorded"
 
 
@@ -22,11 +21,6 @@ class Arrival(msgspec.Struct, frozen=True):
 
     time: int
     batch: Batch[Event]
-
-
-def kind_of(event: Event) -> str:
-    """The schema name of an event."""
-    return _KINDS[type(event)]
 
 
 def batch(observations: Iterable[Observation]) -> list[Arrival]:

@@ -36,12 +36,19 @@ class Contents(msgspec.Struct):
         """The row files of a kind."""
         return self.tables.get(kind, [])
 
+    def logs(self) -> list[LogFile]:
+        """All log files, the ranks' before the launchers'."""
+        return [log for _, log in self.ranks] + self.launchers
+
+    def all_rows(self) -> list[Rows]:
+        """The row files of all kinds."""
+        return [table for tables in self.tables.values() for table in tables]
+
     def records(self) -> int:
         """How many rows, log records and entries of dumps were read."""
-        logs = [log for _, log in self.ranks] + self.launchers
         return (
-            sum(len(log.records) for log in logs)
-            + sum(len(table.rows) for tables in self.tables.values() for table in tables)
+            sum(len(log.records) for log in self.logs())
+            + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
         )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from producers.batches import kind_of
 from producers.recording import Recording
 from producers.times import SECOND
-from schemas.codec import encode, headers
+from schemas.codec import encode, headers, kind_of
 from schemas.events import Tick
 from schemas.ports import Log
 from schemas.topics import RAW_KINDS, RAW_TOPICS

@@ -39,6 +39,11 @@ class Recording(msgspec.Struct, frozen=True):
     arrivals: list[Arrival]
     inputs: Inputs
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Times (ns) of the first and the last arrival; what was read has at least one."""
+        return self.arrivals[0].time, self.arrivals[-1].time
+
 
 def read_recording(root: Path, progress: Progress | None = None) -> Recording:
     """Reads the recorded files below ``root``; ``progress`` is told the file, how many are done, and of how many.
@@ -64,8 +69,7 @@ def read_recording(root: Path, progress: Progress | None = None) -> Recording:
 
 def _reference(contents: Contents, homes: Homes | None = None, job: str = "") -> int | None:
     """A time in the middle of all files, or of those of one job; null if nothing in them names a year."""
-    tables = [table for found in contents.tables.values() for table in found]
-    logs = [log for _, log in contents.ranks] + contents.launchers
+    tables, logs = contents.all_rows(), contents.logs()
     if homes:
         tables = [table for table in tables if homes.job_of(table.file) == job]
         logs = [log for log in logs if homes.job_of(log.file) == job]
@@ -75,7 +79,7 @@ def _reference(contents: Contents, homes: Homes | None = None, job: str = "") ->
 
 def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
     """The contents with the printed times of logs, without stray rows, and the notes of all logs and tables."""
-    logs = [log for _, log in contents.ranks] + contents.launchers
+    logs = contents.logs()
     homes = homes_of(contents)
     reference = _reference(contents)
     own = {job: _reference(contents, homes, job) or reference for job in {place.run for place, _ in contents.ranks}}
@@ -144,8 +148,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
 
 def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
     """First and last time of all files, or of those that may belong to a job."""
-    logs = [log for _, log in contents.ranks] + contents.launchers
-    tables = [table for found in contents.tables.values() for table in found]
+    logs, tables = contents.logs(), contents.all_rows()
     if owners:
         logs = [log for log in logs if owners.home(log.file) in ("", job)]
         tables = [table for table in tables if owners.home(table.file) in ("", job)]

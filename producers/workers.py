@@ -52,7 +52,6 @@ class Workers:
         self._job_of_node = job_of_node
         self._pids: dict[int, list[Worker]] = defaultdict(list)
         self._ranks: dict[int, list[Worker]] = defaultdict(list)
-        self._slots: dict[tuple[str, str, str, int], Worker] = {}
         self._starts: dict[tuple[str, str, int | None], list[int]] = defaultdict(list)
         self._identities: dict[Worker, Identity] = {}
         for worker in self.all:
@@ -60,8 +59,6 @@ class Workers:
                 self._pids[worker.pid].append(worker)
             if worker.rank is not None:
                 self._ranks[worker.rank].append(worker)
-            if worker.local_rank is not None:
-                self._slots.setdefault((worker.job, worker.attempt, worker.node, worker.local_rank), worker)
             if worker.start is not None:
                 self._starts[worker.job, worker.node, worker.local_rank].append(worker.start)
         for starts in self._starts.values():
@@ -74,10 +71,6 @@ class Workers:
     def job_of(self, node: str) -> str:
         """The job that runs on a node; the first job of the recording if that is not known."""
         return self._job_of_node.get(node, self.job)
-
-    def slot(self, job: str, attempt: str, node: str, local_rank: int) -> Worker | None:
-        """The worker of a torchrun log folder."""
-        return self._slots.get((job, attempt, node, local_rank))
 
     def by_pid(self, pid: int, node: str = "", time: int | None = None, job: str = "") -> Worker | None:
         """The worker with a process id, of those that had it one after the other the one at ``time``.

@@ -114,8 +114,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     _check_address(arguments.clickhouse)
     out, errors = text.console(), text.console(stderr=True)
     recording = read_recording(arguments.folder)
-    first, last = recording.arrivals[0].time, recording.arrivals[-1].time
-    with watching(out, errors, first, last, feed=False) as watch:
+    with watching(out, errors, *recording.span, feed=False) as watch:
         found = diagnose.run(recording, until=until, watch=watch)
     _store(found, arguments.clickhouse)
     if arguments.format == "json":
@@ -174,8 +173,7 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     with demo.bundled_recording() as folder:
         recording = read_recording(folder)
     out.print(f"streaming job {recording.job}, recorded from torchrun with 8 ranks on 4 nodes\n")
-    first, last = recording.arrivals[0].time, recording.arrivals[-1].time
-    with watching(out, errors, first, last, feed=True) as watch:
+    with watching(out, errors, *recording.span, feed=True) as watch:
         found = diagnose.run(recording, watch=watch)
     for incident in found.incidents:
         out.print()

@@ -13,6 +13,7 @@ from producers.publish import stream
 from producers.recording import Inputs, Recording, Unused, read_recording
 from rankwatch.home import NO_DATABASE, WAIT_S, pause, prepare
 from schemas.codec import encode
+from schemas.identity import NO_JOB
 from schemas.ids import stable_id
 from schemas.results import Incident
 from sinks.clickhouse import open_client
@@ -26,8 +27,6 @@ from streams.log.memory import MemoryLog
 from streams.versions import versions
 
 Kind = Literal["diagnose", "replay", "demo"]
-IDLE = "-"
-"""The job of what belongs to no job."""
 
 Watch = Callable[[int, list[Incident]], None]
 """Told the time reached and the revisions published since the last call."""
@@ -48,7 +47,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     def jobs(self) -> list[str]:
         """All jobs of the recording, its own first; without the mark of nodes that are idle, unless it is alone."""
         found = {arrival.batch.identity.job for arrival in self.recording.arrivals}
-        return [self.recording.job, *sorted(found - {self.recording.job, IDLE})]
+        return [self.recording.job, *sorted(found - {self.recording.job, NO_JOB})]
 
     @property
     def pages(self) -> bool:
@@ -128,7 +127,7 @@ class Revisions:
             entries = self._log.read("incidents", partition, offset, self._log.end("incidents", partition) - offset)
             self._offsets[partition] = offset + len(entries)
             found += [report.incident_of(entry) for entry in entries]
-        yield from sorted(found, key=lambda one: (one.published, one.job, one.id, one.revision))
+        yield from sorted(found, key=report.publication)
 
 
 def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind, wait_s: float = WAIT_S) -> dict[str, int]:
@@ -136,16 +135,16 @@ def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind, wait_s: float = WAIT_S)
     if dsn == NO_DATABASE:
         return {}
     prepare(dsn)
-    arrivals = diagnosis.recording.arrivals
     with open_client(dsn, wait_s, pause=pause) as client:
         migrate(client)
         counts = Sink(diagnosis.log, client, run_id=diagnosis.run_id).drain()
-        record_run(client, run_of(diagnosis, kind, arrivals[0].time, arrivals[-1].time))
+        record_run(client, run_of(diagnosis, kind))
     return counts
 
 
-def run_of(diagnosis: Diagnosis, kind: Kind, started: int, ended: int) -> Run:
+def run_of(diagnosis: Diagnosis, kind: Kind) -> Run:
     """The row that describes a run."""
+    started, ended = diagnosis.recording.span
     return Run(
         run_id=diagnosis.run_id,
         kind=kind,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
-from rankwatch.text import in_phase, jobs_line, printable, suspect_line
+from rankwatch.text import jobs_line, others, printable, since, suspect_line
 from schemas.results import Incident
-from streams.incidents.compose import since_iteration
 from streams.report import moment
 
 _STYLE = """
@@ -62,14 +61,12 @@ def _page(diagnosis: Diagnosis) -> str:
 
 
 def _card(incident: Incident, several: bool) -> str:
-    at = f", {since_iteration(incident.symptom, incident.iteration)}" if incident.iteration is not None else ""
     nodes = f" on {', '.join(incident.scope.nodes)}" if incident.scope.nodes else ""
     where = f"{incident.scope.name}{nodes}" if incident.suspects else "no rank is named"
     facts = [("job", incident.job)] if several else []
-    facts += [("where", where), ("since", f"{moment(incident.onset)}{at}{in_phase(incident)}")]
+    facts += [("where", where), ("since", since(incident))]
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
-    groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
-    facts += [(label, f"ranks {ranks.ranks}") for label, ranks in groups if ranks.ranks]
+    facts += others(incident)
     facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
     facts += [("resolved", incident.resolution)] if incident.resolution else []
     facts += [("next", incident.next_step)]

@@ -25,8 +25,7 @@ def printable(text: str) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """A console that colours on terminals only and obeys NO_COLOR; pipes get unwrapped lines."""
-    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
-    return made
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
@@ -76,17 +75,10 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     place = incident.scope
     nodes = f" on {', '.join(place.nodes)}" if place.nodes and place.kind != "node" else ""
     yield "where", f"{place.name}{nodes}" if incident.suspects else f"job {incident.job}; no rank is named"
-    at = f", {since_iteration(incident.symptom, incident.iteration)}" if incident.iteration is not None else ""
-    yield "since", f"{moment(incident.onset)}{at}{in_phase(incident)}"
+    yield "since", since(incident)
     for at_suspect, suspect in enumerate(incident.suspects):
         yield "suspects" if at_suspect == 0 else "", suspect_line(suspect)
-    for label, ranks in (
-        ("victims", incident.victims),
-        ("missing", incident.missing),
-        ("unobserved", incident.unobserved),
-    ):
-        if ranks.ranks:
-            yield label, f"ranks {ranks.ranks}"
+    yield from others(incident)
     for number, piece in enumerate(incident.evidence):
         yield "evidence" if number == 0 else "", f"[{piece.layer}] {piece.text}"
         if piece.peers:
@@ -99,9 +91,17 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     yield "next", incident.next_step
 
 
-def in_phase(incident: Incident) -> str:
-    """The job's phase as the end of a phrase; empty where it is not known."""
-    return f", in {incident.phase}" if incident.phase else ""
+def since(incident: Incident) -> str:
+    """Since when, after or from which iteration, and in which phase, as far as these are known."""
+    at = since_iteration(incident.symptom, incident.iteration)
+    phase = f"in {incident.phase}" if incident.phase else ""
+    return ", ".join(part for part in (moment(incident.onset), at, phase) if part)
+
+
+def others(incident: Incident) -> list[tuple[str, str]]:
+    """The ranks that are not suspected, each kind that there is with its label."""
+    groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
+    return [(label, f"ranks {ranks.ranks}") for label, ranks in groups if ranks.ranks]
 
 
 def suspect_line(suspect: Suspect) -> str:

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+NO_JOB = "-"
+"""The job of what belongs to none: a node that is idle."""
+
 Coordinate = int | list[int]
 """A parallel coordinate; a list where one rank holds several (interleaved pipeline stages)."""
 

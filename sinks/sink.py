@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from schemas import codec
+from schemas.entries import dead_letter, read_entry
 from schemas.ports import Entry, Log
 from schemas.results import DeadLetter
 from schemas.topics import TOPICS
@@ -18,6 +18,9 @@ from sinks.writer import Writer
 
 SINK_TOPICS: tuple[str, ...] = tuple(name for name, topic in TOPICS.items() if "sink" in topic.readers)
 """Topics that are stored."""
+
+STAGE = "sink"
+"""Who could not use a record, in the dead letters of this package."""
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -103,31 +106,18 @@ class Sink:
         for partition, entry in batch.entries:
             blocks = self._blocks(topic, partition, entry)
             reason = next((why for block in blocks if (why := self._writer.misfit(block))), None)
-            clean.add(partition, entry, [self._dead(topic, partition, entry, reason)] if reason else blocks)
+            if reason:
+                letter = dead_letter(entry, topic, partition, STAGE, reason)
+                blocks = [dead_letter_block(letter, self._run_id, entry.time)]
+            clean.add(partition, entry, blocks)
         return clean
 
     def _blocks(self, topic: str, partition: int, entry: Entry) -> list[Block]:
-        kind = entry.headers.get("schema", "")
-        try:
-            if kind not in TOPICS[topic].kinds:
-                raise codec.CodecError(f"schema {kind!r} does not belong into {topic}")
-            record = codec.decode(kind, entry.value)
-        except codec.CodecError as error:
-            return [self._dead(topic, partition, entry, str(error))]
+        read = read_entry(entry, topic, partition, STAGE)
+        if isinstance(read, DeadLetter):
+            return [dead_letter_block(read, self._run_id, entry.time)]
+        kind, record = read
         return blocks_of(kind, record, self._run_id, entry.time)
-
-    def _dead(self, topic: str, partition: int, entry: Entry, reason: str) -> Block:
-        letter = DeadLetter(
-            topic=topic,
-            partition=partition,
-            offset=entry.offset,
-            stage="sink",
-            reason=reason,
-            key=entry.key,
-            value=entry.value,
-            headers=dict(entry.headers),
-        )
-        return dead_letter_block(letter, self._run_id, entry.time)
 
 
 class _Batch:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from schemas.ids import stable_id
+from streams.checks import require
 
 SECOND = 1_000_000_000
 
@@ -31,9 +32,8 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     detectors: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
-        for name in ("skew_s", "remembered_windows", "idle_windows", "signatures_per_window", "templates_per_job"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        counts = ("remembered_windows", "idle_windows", "signatures_per_window", "templates_per_job")
+        require(self, above_0=("skew_s", *counts))
         if not 0.001 <= self.window_s <= 86_400:
             raise ValueError(f"window_s must lie between 0.001 and 86400, not {self.window_s}")
         if not 0 <= self.lateness_s <= 86_400:

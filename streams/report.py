@@ -19,11 +19,20 @@ _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
 def revisions(log: Log, topic: str = "incidents") -> Iterator[Incident]:
     """All revisions in the log, in order of publication; one that was appended twice comes once."""
     found: dict[tuple[str, int], Incident] = {}
+    for entry in _entries(log, topic):
+        incident = incident_of(entry)
+        found[incident.id, incident.revision] = incident
+    yield from sorted(found.values(), key=publication)
+
+
+def publication(incident: Incident) -> tuple[int, str, str, int]:
+    """The order in which revisions are read: by time of publication, then by job, incident and revision."""
+    return incident.published, incident.job, incident.id, incident.revision
+
+
+def _entries(log: Log, topic: str) -> Iterator[Entry]:
     for partition in range(log.partitions(topic)):
-        for entry in log.read(topic, partition, 0, log.end(topic, partition)):
-            incident = incident_of(entry)
-            found[incident.id, incident.revision] = incident
-    yield from sorted(found.values(), key=lambda one: (one.published, one.job, one.id, one.revision))
+        yield from log.read(topic, partition, 0, log.end(topic, partition))
 
 
 def incident_of(entry: Entry) -> Incident:
@@ -35,10 +44,9 @@ def incident_of(entry: Entry) -> Incident:
 def dead_letters(log: Log) -> list[DeadLetter]:
     """What the stages could not read or sum up, in order of origin; one that was appended twice comes once."""
     found: dict[tuple[str, int, int], DeadLetter] = {}
-    for partition in range(log.partitions("dead-letters")):
-        for entry in log.read("dead-letters", partition, 0, log.end("dead-letters", partition)):
-            letter: DeadLetter = decode("dead_letter", entry.value)
-            found[letter.topic, letter.partition, letter.offset] = letter
+    for entry in _entries(log, "dead-letters"):
+        letter: DeadLetter = decode("dead_letter", entry.value)
+        found[letter.topic, letter.partition, letter.offset] = letter
     return [found[place] for place in sorted(found)]
 
 

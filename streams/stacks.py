@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from schemas.events import Frame, Stack
 from schemas.ids import stable_id
 from schemas.results import Activity, StackSpan
@@ -107,18 +109,11 @@ def spans_of(events: Iterable[Stack]) -> list[StackSpan]:
 
 def joined(before: StackSpan, after: StackSpan) -> StackSpan:
     """Two spans of one thread at one position as one."""
-    return StackSpan(
-        process_type=before.process_type,
-        pid=before.pid,
-        thread=before.thread,
-        activity=before.activity,
-        identity=before.identity,
-        position=before.position,
-        frames=before.frames,
+    return msgspec.structs.replace(
+        before,
         first=min(before.first, after.first),
         last=max(before.last, after.last),
         samples=before.samples + after.samples,
-        failure=before.failure,
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from schemas.results import Window
+from streams.checks import require
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
@@ -34,9 +36,7 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     settle_s: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "silence_s", "critical_s", "start_up_s", "quiet_silence_s"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        require(self, above_0=("steps", "silence_s", "critical_s", "start_up_s", "quiet_silence_s"))
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallR
     """Whether most sampled ranks are at work rather than waiting or frozen: then it is a quiet phase without a name."""
     spans = view.main_spans(stall.settled)
     working = sum(span.activity not in WAITING and bool(span.frames) for span in spans.values())
-    return 2 * working > len(spans) and not frozen(window, rule)
+    return 2 * working > len(spans) and not frozen(window.summaries, rule)
 
 
 def silence_ns(step: int, rule: StallRule) -> int:
@@ -93,7 +93,7 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
         settled=clock.time + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
     )
     quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
-    if quiet and not frozen(window, rule) and not blockers_frozen(view, window, stall, rule):
+    if quiet and not frozen(window.summaries, rule) and not blockers_frozen(view, window, stall, rule):
         return None
     return stall
 
@@ -105,13 +105,13 @@ def blockers_frozen(view: AttemptView, window: AttemptWindow, stall: Stall, rule
     if not outside or 2 * len(outside) >= len(spans):
         return False
     apart = [summary for summary in window.summaries if summary.identity.rank in outside]
-    return frozen(msgspec.structs.replace(window, summaries=apart), rule)
+    return frozen(apart, rule)
 
 
 def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     """A stall before the first iteration: nobody prints, computes or switches context any more."""
     since = max((member.last_log for member in view.members.values() if member.last_log is not None), default=None)
-    if since is None or window.end - since < rule.start_up_s * SECOND or not frozen(window, rule):
+    if since is None or window.end - since < rule.start_up_s * SECOND or not frozen(window.summaries, rule):
         return None
     silence = window.end - since
     settled = since + int(rule.settle_s * SECOND)
@@ -132,14 +132,14 @@ def stuck(view: AttemptView, window: AttemptWindow, stall: Stall, rank: int, rul
         return False
     if span.samples > 1 and span.first >= stall.since:
         return True
-    return frozen(msgspec.structs.replace(window, summaries=window.of(rank)), rule)
+    return frozen(window.of(rank), rule)
 
 
 def active(window: AttemptWindow, rank: int, rule: StallRule) -> bool:
     """Whether the rank's process is known to have computed or switched context in the window."""
     own = window.of(rank)
     sampled = any(gauge.name == "cpu_percent" for summary in own for gauge in summary.gauges)
-    return sampled and not frozen(msgspec.structs.replace(window, summaries=own), rule)
+    return sampled and not frozen(own, rule)
 
 
 def over(view: AttemptView) -> bool:
@@ -156,10 +156,10 @@ def alive_since(view: AttemptView, time: int) -> bool:
     return 2 * living >= len(view.members) > 0
 
 
-def frozen(window: AttemptWindow, rule: StallRule) -> bool:
-    """Whether every rank whose process was sampled neither computed nor switched context in the window."""
+def frozen(summaries: list[Window], rule: StallRule) -> bool:
+    """Whether every process of ``summaries`` that was sampled neither computed nor switched context; one must be."""
     seen = False
-    for summary in window.summaries:
+    for summary in summaries:
         gauges = {gauge.name: gauge for gauge in summary.gauges}
         cpu, switches = gauges.get("cpu_percent"), gauges.get("ctx_switches")
         if cpu is None or switches is None:

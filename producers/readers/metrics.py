@@ -63,9 +63,13 @@ def observe(table: Rows, owners: Owners) -> list[Observation]:
 
 def _identity(file: str, row: Row, owners: Owners) -> Identity:
     if row.integer("rank") is None and row.integer("pid") is None:
-        node = row.text("node")
-        return Identity(job=owners.job(file, node), node=node, rank_reason="node", process_type="sampler")
+        return _sampler(file, row.text("node"), owners)
     return owners.identity(file, row)
+
+
+def _sampler(file: str, node: str, owners: Owners) -> Identity:
+    """A node as such, whoever runs on it."""
+    return Identity(job=owners.job(file, node), node=node, rank_reason="node", process_type="sampler")
 
 
 def _measured(row: Row) -> list[Metric]:
@@ -119,7 +123,6 @@ def _heartbeats(table: Rows, owners: Owners) -> list[Observation]:
         # A process that has ended is no longer seen, though its entry lingers.
         pids = sorted({pid for row in rows if alive(row) and (pid := row.integer("pid")) is not None})
         time = max(row.time for row in rows)
-        identity = Identity(job=owners.job(table.file, node), node=node, rank_reason="node", process_type="sampler")
-        event = Heartbeat(time=time, pids=pids)
+        identity, event = _sampler(table.file, node, owners), Heartbeat(time=time, pids=pids)
         found.append(Observation(identity, time, event, table.file, max(row.line for row in rows)))
     return found

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from schemas import codec
-from schemas.identity import is_node
+from schemas.identity import NO_JOB, is_node
 from schemas.results import Window
 from sinks.rows.common import Block, axis_values, coordinates_text, identity_values, single
-
-NO_JOB = "-"
-"""The job of what belongs to an idle node."""
 
 
 def window_blocks(window: Window, run_id: str) -> list[Block]:

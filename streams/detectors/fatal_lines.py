@@ -10,7 +10,8 @@ import msgspec
 
 from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly, Fatal
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
 

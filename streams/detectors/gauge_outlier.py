@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from schemas.results import Anomaly, Gauge
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
 

@@ -11,7 +11,8 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 

@@ -12,7 +12,8 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Suspect
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
 _WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")

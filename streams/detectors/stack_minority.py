@@ -10,7 +10,8 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, StackSpan, Suspect
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.stacks import is_main, place
 from streams.stall import Stall, StallRule, active, stall_of, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from schemas.results import Anomaly, Area, Suspect
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.robust import Bounds, contrast
 from streams.stall import over
 from streams.timers import kind_of_timer, scale_ns
@@ -125,11 +126,10 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         """
         pending = self.state.pending[timer]
         low = self._reported_by_all(timer, window)
-        ready = [iteration for iteration in sorted(pending) if iteration <= low]
         for iteration in sorted(pending)[: -self.config.history_steps]:
             # So far behind that nobody will wait for it any more.
-            ready = [step for step in ready if step != iteration]
             del pending[iteration]
+        ready = [iteration for iteration in sorted(pending) if iteration <= low]
         if not ready:
             return False
         warm = self.state.began.setdefault(timer, ready[0]) + self.config.warm_up_steps
@@ -179,7 +179,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         slow = {}
         for rank, history in sorted(self.state.judged[timer].items()):
             last = history[-self.config.steps :]
-            flagged = [flag for flag in last if flag.flagged]
+            flagged = self._flagged(history)
             if step is None or len(last) < self.config.steps or len(flagged) < self.config.share * len(last):
                 continue
             if self._impact(timer, flagged, step) >= self.config.impact:
@@ -195,9 +195,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         rotating = len(slow) > max(1, self.config.rotating * judged)
         suspects = [] if rotating else [self._suspect(view, timer, rank, slow[rank]) for rank in slow]
         step = view.clock.step_ns or 1
-        flags = {
-            rank: [flag for flag in history[-self.config.steps :] if flag.flagged] for rank, history in slow.items()
-        }
+        flags = {rank: self._flagged(history) for rank, history in slow.items()}
         impact = max(self._impact(timer, found, step) for found in flags.values())
         changed = all(self._changed(history) for history in slow.values())
         worst = max(slow, key=lambda rank: (slow[rank][-1].ratio, -rank))

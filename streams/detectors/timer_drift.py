@@ -14,7 +14,8 @@ import msgspec
 from river.drift import PageHinkley
 
 from schemas.results import Drift, Series
-from streams.detectors.registry import SeriesDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import SeriesDetector, register
 from streams.timers import kind_of_timer
 
 

@@ -10,7 +10,8 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Drift
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.stall import over
 from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow

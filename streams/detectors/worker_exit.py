@@ -11,7 +11,8 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Exit
-from streams.detectors.registry import JobDetector, register, require
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
 _OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})

@@ -126,7 +126,7 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     failures = [one for one in anomalies if one.grounds in FAILURES]
     own = [one for one in failures if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], own, situation):
-        return _hang(anomalies, own)
+        return _hang(anomalies, stalls, own)
     if not failures:
         return _cascades(anomalies, situation)
     if not own:
@@ -147,8 +147,7 @@ def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) ->
     return failed is not None and failed < stall.onset + situation.silence_ns
 
 
-def _hang(anomalies: list[Anomaly], failures: list[Anomaly]) -> Decision:
-    stalls = [one for one in anomalies if one.detector in STANDSTILL]
+def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly]) -> Decision:
     # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
     troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
     trouble = min((one.onset - one.precision_ns for one in troubles), default=None)
@@ -250,7 +249,7 @@ def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
     own = shifts and max(shifts, key=lambda one: (one.end, one.grounds)).grounds == "own_shift"
     shifted = {suspect.rank for one in shifts for suspect in one.suspects} if own else set()
-    ranks = {suspect.rank for suspect in strongest.suspects}
+    ranks = _ranks(strongest.suspects)
     area: Area = strongest.area
     if any(one.grounds == "slow_and_changed" for one in latest) or ranks <= shifted:
         return base.named(Reason.SLOW_AND_CHANGED, strongest.suspects, area=area)

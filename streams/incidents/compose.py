@@ -126,8 +126,8 @@ def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
     where = (
         f"job {view.job}" if not decision.suspects else f"{scope.name} on {', '.join(scope.nodes) or 'unknown node'}"
     )
-    at = f" {since_iteration(decision.symptom, decision.iteration)}" if decision.iteration is not None else ""
-    return f"{decision.symptom}{at}: {where} ({decision.verdict}; {decision.reason.value})"
+    head = f"{decision.symptom} {since_iteration(decision.symptom, decision.iteration)}".rstrip()
+    return f"{head}: {where} ({decision.verdict}; {decision.reason.value})"
 
 
 _NEXT = {
@@ -143,7 +143,7 @@ _NEXT = {
 
 
 def _next_step(decision: Decision, scope: Scope) -> str:
-    if not decision.suspects and decision.area not in ("configuration",):
+    if not decision.suspects and decision.area != "configuration":
         if decision.symptom == "numerics":
             return "check data and learning rate around the onset; per-rank losses before the reduction would tell who"
         if decision.symptom == "slowdown":

@@ -69,10 +69,6 @@ def shape(text: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _hash(masked: str) -> str:
-    return stable_id("signature", masked)
-
-
 def signature_of(masked: str) -> str:
     """The id of a masked text."""
-    return _hash(masked)
+    return stable_id("signature", masked)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from schemas import results
+from schemas.entries import read_entry
 from schemas.ids import stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
-from schemas.topics import TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.log.partition import partition_of
-from streams.stages.entries import dead_letter_output, failed_window, read_entry
+from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.jobs import JobKeeper, JobState
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
@@ -62,7 +62,7 @@ class JobStage:
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
         """Take one entry in; returns only what was unreadable."""
         self._next = entry.offset + 1
-        read = read_entry(entry, topic, partition, self.name, TOPICS[topic].kinds)
+        read = read_entry(entry, topic, partition, self.name)
         if isinstance(read, results.DeadLetter):
             return [dead_letter_output(read, entry.time)]
         _, record = read

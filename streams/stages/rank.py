@@ -8,17 +8,18 @@ import msgspec
 
 from schemas import events, results
 from schemas.codec import kind_of
+from schemas.entries import dead_letter, read_entry
 from schemas.identity import Identity
 from schemas.ids import notification_key, stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
-from schemas.topics import RAW_TOPICS, STAMPED, TOPICS
+from schemas.topics import RAW_TOPICS, STAMPED
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.lines.fatal import fatal_of
 from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Checkpoint, Held, WindowBuffer
-from streams.stages.entries import dead_letter, dead_letter_output, failed_window, read_entry
+from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
 from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
@@ -82,7 +83,7 @@ class RankStage:
 
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
         """Take one entry in; returns notices and what was late or unreadable."""
-        read = read_entry(entry, topic, partition, self.name, TOPICS[topic].kinds)
+        read = read_entry(entry, topic, partition, self.name)
         if isinstance(read, results.DeadLetter):
             self._buffer.skip(topic, entry.offset)
             return [dead_letter_output(read, entry.time)]

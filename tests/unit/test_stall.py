@@ -111,7 +111,7 @@ def test_a_job_whose_steps_are_counted_anew_each_epoch_does_not_stand_still() ->
 
 
 def test_frozen_needs_every_sampled_rank_frozen_and_one_sampled() -> None:
-    assert frozen(still(2, 0, **FROZEN), StallRule())
-    assert frozen(closed([summary(0, **FROZEN), summary(1)]), StallRule())
-    assert not frozen(closed([summary(0, **FROZEN), summary(1, **BUSY)]), StallRule())
-    assert not frozen(still(2, 0), StallRule())
+    assert frozen(still(2, 0, **FROZEN).summaries, StallRule())
+    assert frozen(closed([summary(0, **FROZEN), summary(1)]).summaries, StallRule())
+    assert not frozen(closed([summary(0, **FROZEN), summary(1, **BUSY)]).summaries, StallRule())
+    assert not frozen(still(2, 0).summaries, StallRule())

@@ -1,0 +1,20 @@
+"""Dead letters of the stages: windows that could not be summed up, and where what cannot be read goes."""
+
+from __future__ import annotations
+
+from schemas.results import DeadLetter
+from streams.stages.outputs import Output
+
+
+def failed_window(key: str, end: int, stage: str, error: Exception) -> DeadLetter:
+    """What is left of a window that made a stage fail; its end stands for the offset, no one entry is to blame."""
+    reason = f"window could not be summed up: {type(error).__name__}: {error}"
+    return DeadLetter(
+        topic="windows", partition=-1, offset=end, stage=stage, reason=reason[:500], key=key.encode(), value=b""
+    )
+
+
+def dead_letter_output(letter: DeadLetter, time: int) -> Output:
+    """The output that sends a dead letter to its topic."""
+    key = f"{letter.topic}|{letter.partition}|{letter.offset}"
+    return Output(topic="dead-letters", key=key, record=letter, time=time)
