@@ -104,7 +104,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             grounds="cascade",
             severity="critical",
             text=f"{said_ranks(ranks)} lost their peers or waited in vain: {shortened(first.text, 200)}",
-            peers=f"{len(view.members) - len(ranks)} of {len(view.members)} ranks printed nothing of the kind",
+            peers=f"{len(view.members) - len(ranks)} of {len(view.members)} ranks printed none of it in that window",
             iteration=view.clock.iteration,
             phase=view.phase,
             victims=ranks,

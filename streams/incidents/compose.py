@@ -75,12 +75,13 @@ def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:
 def evidence_of(anomalies: list[Anomaly]) -> list[Evidence]:
     """One piece for each detector and ground, from its first window to its latest, with its latest words.
 
+    Errors, ends and cascades are pieces of their own: what a later window saw does not cover who was seen before.
     Cascades come last: they show the damage, not its beginning.
     """
     pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
     for one in anomalies:
-        subject = one.text if one.grounds in ("own_error", "own_death") else ""
         late = one.grounds in ("cascade", "told_to_end")
+        subject = one.text if late or one.grounds in ("own_error", "own_death") else ""
         pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
     ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
     return [

@@ -89,6 +89,12 @@ def test_each_error_of_its_own_is_a_piece_and_there_are_few() -> None:
     assert len(evidence_of([anomaly("own_error", [rank], subject=str(rank)) for rank in range(50)])) <= 8
 
 
+def test_cascades_of_a_later_window_leave_those_before_in_the_evidence() -> None:
+    first = anomaly("cascade", [], [4, 5, 7], start=10, text="ranks 4-5,7 lost their peers")
+    later = anomaly("cascade", [], [0, 1], start=20, text="ranks 0-1 lost their peers")
+    assert [piece.text for piece in evidence_of([first, later, later])] == [first.text, later.text]
+
+
 def test_peers_values_stand_with_the_evidence() -> None:
     (piece,) = evidence_of([anomaly("slow_and_changed", [3], peers="peers' median 130.0")])
     assert piece.peers == "peers' median 130.0"
