@@ -12,8 +12,12 @@ from producers.times import SECOND
 from schemas.codec import encode, kind_of
 from schemas.events import Batch, Event
 from schemas.identity import Identity
+from schemas.ids import stable_id
 
 PRODUCER = "recorded"
+
+MOST_BYTES = 500_000
+"""Of one batch, encoded; Kafka takes twice as much by default."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -24,17 +28,34 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def batch(observations: Iterable[Observation]) -> list[Arrival]:
-    """One batch for each worker, kind and second of arrival, in canonical order (time, key, kind), numbered so."""
+    """One batch for each worker, kind and second of arrival, in canonical order (time, key, kind), numbered so.
+
+    What would be more than ``MOST_BYTES`` in one batch comes in several. The boot names the content: two recordings
+    never share their numbers, the same one always does.
+    """
     groups: dict[tuple[bytes, str, int], list[Observation]] = defaultdict(list)
     names: dict[tuple[object, ...], bytes] = {}
     for observation in observations:
         name = _name(observation.identity, names)
         groups[name, kind_of(observation.event), observation.arrival // SECOND].append(observation)
     ordered = sorted(
-        (max(o.arrival for o in found), found[0].identity.key, kind, name, found)
+        ((max(o.arrival for o in found), found[0].identity.key, kind, name), found)
         for (name, kind, _), found in groups.items()
     )
-    return [Arrival(time, _batch(seq, found)) for seq, (time, _, _, _, found) in enumerate(ordered)]
+    boot = stable_id(*(f"{time} {key} {kind} {len(found)}" for (time, key, kind, _), found in ordered))
+    parts = [(place[0], part) for place, found in ordered for part in _parts(boot, _in_order(found))]
+    return [Arrival(time, _batch(boot, seq, part)) for seq, (time, part) in enumerate(parts)]
+
+
+def _in_order(found: list[Observation]) -> list[Observation]:
+    return sorted(found, key=lambda o: (o.arrival, o.file, o.place))
+
+
+def _parts(boot: str, found: list[Observation]) -> list[list[Observation]]:
+    if len(found) == 1 or len(encode(_batch(boot, 0, found))) <= MOST_BYTES:
+        return [found]
+    middle = len(found) // 2
+    return _parts(boot, found[:middle]) + _parts(boot, found[middle:])
 
 
 def _name(identity: Identity, names: dict[tuple[object, ...], bytes]) -> bytes:
@@ -57,6 +78,6 @@ def _name(identity: Identity, names: dict[tuple[object, ...], bytes]) -> bytes:
     return found
 
 
-def _batch(seq: int, found: list[Observation]) -> Batch[Event]:
-    events = [o.event for o in sorted(found, key=lambda o: (o.arrival, o.file, o.place))]
-    return Batch(producer=PRODUCER, boot="0", seq=seq, identity=found[0].identity, events=events)
+def _batch(boot: str, seq: int, found: list[Observation]) -> Batch[Event]:
+    events = [o.event for o in found]
+    return Batch(producer=PRODUCER, boot=boot, seq=seq, identity=found[0].identity, events=events)

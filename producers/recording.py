@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median_low
 
@@ -65,6 +65,22 @@ def read_recording(root: Path, progress: Progress | None = None) -> Recording:
     unused = [*odd, *contents.unused, *notes, *found.unused]
     inputs = Inputs(files=contents.files, records=contents.records(), unused=canonical(unused))
     return Recording(job=found.workers.job, arrivals=batch(observations), inputs=inputs)
+
+
+def merged(recordings: Sequence[Recording]) -> Recording:
+    """Recordings of jobs that ran side by side as one, in order of arrival; the first names the job."""
+    if len(recordings) == 1:
+        return recordings[0]
+    arrivals = sorted(
+        (arrival for recording in recordings for arrival in recording.arrivals),
+        key=lambda arrival: (arrival.time, arrival.batch.identity.key, arrival.batch.boot, arrival.batch.seq),
+    )
+    inputs = Inputs(
+        files=sum(recording.inputs.files for recording in recordings),
+        records=sum(recording.inputs.records for recording in recordings),
+        unused=[one for recording in recordings for one in recording.inputs.unused],
+    )
+    return Recording(job=recordings[0].job, arrivals=arrivals, inputs=inputs)
 
 
 def _reference(contents: Contents, homes: Homes | None = None, job: str = "") -> int | None:
