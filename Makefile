@@ -14,7 +14,7 @@ demo: .venv/run ## stream a recorded faulty job through the whole pipeline
 	$(BIN)/rankwatch demo
 
 test: .venv/run ## run every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: .venv/run ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

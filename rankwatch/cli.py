@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwatch import home
+from rankwatch import home, live
 from rankwatch.errors import KNOWN, UsageError
 from rankwatch.times import parse_time
 
@@ -32,6 +32,11 @@ EXAMPLES = """examples:
   rankwatch diagnose /logs/job-812345             who is out of step, since when, on what evidence
   rankwatch diagnose DIR --until 2026-11-29T18:11:20Z --format json
   rankwatch sql "SELECT symptom, suspect_ranks, summary FROM incidents_latest"
+
+over Kafka (--kafka HOST:PORT, --kafka-config FILE or KAFKA_BOOTSTRAP_SERVERS say where):
+  rankwatch topics create                         once for a deployment
+  rankwatch worker                                events in, anomalies and incidents out; as many as you like
+  rankwatch sink                                  what they say into ClickHouse
 """
 
 
@@ -62,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     _database(sql)
     migrate = _command(commands, "migrate", "bring the database's tables up to date", "")
     _database(migrate)
+    _database(live.add_commands(commands, _command, _positive))
     return main
 
 
@@ -235,7 +241,13 @@ def _run_migrate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {"diagnose": _run_diagnose, "demo": _run_demo, "sql": _run_sql, "migrate": _run_migrate}
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "diagnose": _run_diagnose,
+    "demo": _run_demo,
+    "sql": _run_sql,
+    "migrate": _run_migrate,
+    **live.COMMANDS,
+}
 
 
 def run(argv: Sequence[str] | None = None) -> int:

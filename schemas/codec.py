@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from schemas import events, results
+from schemas.deployment import Deployment
 
 VERSION = "1"
 
@@ -34,6 +35,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "incident": results.Incident,
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
+    "deployment": Deployment,
 }
 """Kinds of which a log record holds one, by schema name."""
 

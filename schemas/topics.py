@@ -6,9 +6,14 @@ from typing import Literal
 
 import msgspec
 
+MIB = 1024 * 1024
+
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic. ``raw`` topics carry ticks, have equal partition counts and are what a replay reads."""
+    """One topic. ``raw`` topics carry ticks, have equal partition counts and are what a replay reads.
+
+    ``most_bytes`` bounds one record; ``single`` topics have one partition, all others as many as the deployment says.
+    """
 
     name: str
     kinds: tuple[str, ...]
@@ -17,6 +22,8 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     readers: tuple[str, ...]
     raw: bool = False
     cleanup: Literal["delete", "compact"] = "delete"
+    most_bytes: int = MIB
+    single: bool = False
 
 
 def _raw(name: str, kind: str) -> Topic:
@@ -58,6 +65,7 @@ TOPICS: dict[str, Topic] = {
             key="job",
             writer="rank stage",
             readers=("job stage", "sink"),
+            most_bytes=8 * MIB,
         ),
         Topic(name="late", kinds=("late",), key="job|worker", writer="rank stage", readers=("sink",)),
         Topic(name="notices", kinds=("notice",), key="job", writer="rank stage", readers=("feed",)),
@@ -69,8 +77,17 @@ TOPICS: dict[str, Topic] = {
             readers=("sink",),
             cleanup="compact",
         ),
-        Topic(name="anomalies", kinds=("anomaly",), key="job", writer="job stage", readers=("sink",)),
-        Topic(name="incidents", kinds=("incident",), key="job", writer="job stage", readers=("sink", "feed")),
+        Topic(
+            name="anomalies", kinds=("anomaly",), key="job", writer="job stage", readers=("sink",), most_bytes=8 * MIB
+        ),
+        Topic(
+            name="incidents",
+            kinds=("incident",),
+            key="job",
+            writer="job stage",
+            readers=("sink", "feed"),
+            most_bytes=8 * MIB,
+        ),
         Topic(
             name="snapshots",
             kinds=("snapshot",),
@@ -78,8 +95,26 @@ TOPICS: dict[str, Topic] = {
             writer="both stages",
             readers=("both stages",),
             cleanup="compact",
+            most_bytes=64 * MIB,
         ),
-        Topic(name="dead-letters", kinds=("dead_letter",), key="origin", writer="all", readers=("sink",)),
+        Topic(
+            name="dead-letters",
+            kinds=("dead_letter",),
+            key="origin",
+            writer="all",
+            readers=("sink",),
+            # The bytes of a record of any other topic fit in, as Base64 in JSON.
+            most_bytes=16 * MIB,
+        ),
+        Topic(
+            name="deployment",
+            kinds=("deployment",),
+            key="deployment",
+            writer="whoever creates the topics",
+            readers=("all",),
+            cleanup="compact",
+            single=True,
+        ),
     )
 }
 """All topics by name."""

@@ -38,8 +38,7 @@ class Sink:
     """Stores what lies in a log from ``offsets`` on; a topic and partition that it does not name begins at 0.
 
     At least once: entries are inserted before ``offsets`` moves past them, and rows stored twice fold by their sort
-    key. So ``offsets`` may be saved at any time, and an old one only costs work. Records that cannot be decoded or
-    stored become rows of ``dead_letters``. ``run_id`` is empty for live.
+    key. So ``offsets`` may be saved at any time, and an old one only costs work. ``run_id`` is empty for live.
     """
 
     def __init__(
@@ -54,8 +53,7 @@ class Sink:
     ) -> None:
         self.offsets: dict[Place, int] = dict(offsets or {})
         self._log = log
-        self._writer = Writer(client)
-        self._run_id = run_id
+        self._storer = Storer(client, run_id)
         self._topics = tuple(topics)
         self._limits = limits or Limits()
 
@@ -66,12 +64,12 @@ class Sink:
         """
         counts: Counter[str] = Counter()
         for topic in self._topics:
-            batch = _Batch()
+            batch = Batch()
             for partition, entry in self._unread(topic):
-                batch.add(partition, entry, self._blocks(topic, partition, entry))
-                if batch.rows >= self._limits.rows or batch.value_bytes >= self._limits.value_bytes:
+                batch.add(partition, entry, self._storer.blocks(topic, partition, entry))
+                if batch.is_full(self._limits):
                     counts.update(self._store(topic, batch))
-                    batch = _Batch()
+                    batch = Batch()
             counts.update(self._store(topic, batch))
         return dict(sorted(counts.items()))
 
@@ -90,21 +88,41 @@ class Sink:
                 yield from ((partition, entry) for entry in entries)
                 offset = entries[-1].offset + 1
 
-    def _store(self, topic: str, batch: _Batch) -> dict[str, int]:
+    def _store(self, topic: str, batch: Batch) -> dict[str, int]:
+        counts, offsets = self._storer.store(topic, batch)
+        self.offsets |= offsets
+        return counts
+
+
+class Storer:
+    """Puts batches of entries into the tables; records that cannot be decoded or stored become dead letters there."""
+
+    def __init__(self, client: Client, run_id: str) -> None:
+        self._writer = Writer(client)
+        self._run_id = run_id
+
+    def blocks(self, topic: str, partition: int, entry: Entry) -> list[Block]:
+        """The rows of one entry, by table."""
+        read = read_entry(entry, topic, partition, STAGE)
+        if isinstance(read, DeadLetter):
+            return [dead_letter_block(read, self._run_id, entry.time)]
+        kind, record = read
+        return blocks_of(kind, record, self._run_id, entry.time)
+
+    def store(self, topic: str, batch: Batch) -> tuple[dict[str, int], dict[Place, int]]:
+        """Insert a batch; returns its rows by table, and the offsets behind it. Raises SinkError."""
         blocks = batch.blocks()
         if any(self._writer.misfit(block) for block in blocks):
             batch = self._without_misfits(topic, batch)
             blocks = batch.blocks()
         origin = f"{self._run_id}:{topic}:{batch.origin}"
         counts = {block.table: self._writer.write(block, origin) for block in blocks}
-        for partition, (_, last) in batch.spans.items():
-            self.offsets[topic, partition] = last + 1
-        return counts
+        return counts, {(topic, partition): last + 1 for partition, (_, last) in batch.spans.items()}
 
-    def _without_misfits(self, topic: str, batch: _Batch) -> _Batch:
-        clean = _Batch()
+    def _without_misfits(self, topic: str, batch: Batch) -> Batch:
+        clean = Batch()
         for partition, entry in batch.entries:
-            blocks = self._blocks(topic, partition, entry)
+            blocks = self.blocks(topic, partition, entry)
             reason = next((why for block in blocks if (why := self._writer.misfit(block))), None)
             if reason:
                 letter = dead_letter(entry, topic, partition, STAGE, reason)
@@ -112,15 +130,8 @@ class Sink:
             clean.add(partition, entry, blocks)
         return clean
 
-    def _blocks(self, topic: str, partition: int, entry: Entry) -> list[Block]:
-        read = read_entry(entry, topic, partition, STAGE)
-        if isinstance(read, DeadLetter):
-            return [dead_letter_block(read, self._run_id, entry.time)]
-        kind, record = read
-        return blocks_of(kind, record, self._run_id, entry.time)
 
-
-class _Batch:
+class Batch:
     """Entries of one topic and their rows, collected by table."""
 
     def __init__(self) -> None:
@@ -131,6 +142,7 @@ class _Batch:
         self._tables: dict[str, Columns] = {}
 
     def add(self, partition: int, entry: Entry, blocks: Sequence[Block]) -> None:
+        """Add an entry that stands behind all others of its partition, and its rows."""
         self.entries.append((partition, entry))
         self.spans[partition] = (self.spans.get(partition, (entry.offset, 0))[0], entry.offset)
         self.value_bytes += len(entry.value)
@@ -140,7 +152,12 @@ class _Batch:
             for name, values in block.columns.items():
                 columns[name].extend(values)
 
+    def is_full(self, limits: Limits) -> bool:
+        """Whether it has reached a bound."""
+        return self.rows >= limits.rows or self.value_bytes >= limits.value_bytes
+
     def blocks(self) -> list[Block]:
+        """All rows, by table."""
         return [Block(table, columns) for table, columns in sorted(self._tables.items())]
 
     @property

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
+import kafka_support
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "rankwatch", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rankwatch")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka_support.Broker]:
+    """A broker that a test may stop and start again."""
+    try:
+        broker = kafka_support.Broker(tmp_path_factory.mktemp("kafka"))
+        broker.start()
+    except kafka_support.NoKafkaError as error:
+        if kafka_support.required():
+            raise
+        pytest.skip(str(error))
+    yield broker
+    broker.stop(kill=True)
+
+
+@pytest.fixture(scope="session")
+def kafka(request: pytest.FixtureRequest) -> str:
+    """The address of a Kafka cluster: the one that the environment names, or one of our own."""
+    address = os.environ.get("RANKWATCH_KAFKA")
+    if address:
+        return address
+    own: kafka_support.Broker = request.getfixturevalue("broker")
+    return own.address

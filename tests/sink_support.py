@@ -43,6 +43,9 @@ class MemoryLog:
         entries.append(Entry(len(entries), key, value, headers, time))
         return place, len(entries) - 1
 
+    def flush(self) -> None:
+        """Memory is safe at once."""
+
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Entry]:
         return self._entries[topic][partition][offset : offset + limit]
 

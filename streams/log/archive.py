@@ -124,6 +124,9 @@ class ArchiveLog:
         number = partition_of(key, len(parts)) if partition is None else partition
         return number, parts[number].append(msgspec.msgpack.encode(_Stored(key, value, dict(headers), time)))
 
+    def flush(self) -> None:
+        """Nothing to wait for: what was appended was handed to the operating system."""
+
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Entry]:
         """Up to ``limit`` entries from ``offset`` on."""
         return self._topics[topic][partition].read(offset, limit)

@@ -34,6 +34,7 @@ class Held(msgspec.Struct, frozen=True):
     batch: Batch[Any]
     indices: list[int]
     retimed: dict[int, int]
+    size: int
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -64,6 +65,13 @@ class WindowBuffer:
         self._seen: dict[tuple[str, str, str, int], _Seen] = {}
         self.closed: int | None = None
         self.held_events = 0
+        self.held_bytes = 0
+        self.ahead_ns = 0
+
+    @property
+    def open_windows(self) -> int:
+        """How many windows hold something and are not closed."""
+        return len(self._open)
 
     def watermark(self, topic: str) -> int | None:
         """The latest tick of the topic, or null before the first."""
@@ -85,11 +93,11 @@ class WindowBuffer:
         self._next[topic] = offset + 1
 
     def add(
-        self, topic: str, offset: int, kind: str, batch: Batch[Any], sent: int
+        self, topic: str, offset: int, kind: str, batch: Batch[Any], sent: int, size: int = 0
     ) -> dict[Arrival, list[tuple[int, int]]]:
         """Take a batch in; returns (window number, event count) by what became of them.
 
-        ``sent`` (ns) stands in for the ticks before the first of them.
+        ``sent`` (ns) stands in for the ticks before the first of them; ``size`` is the entry's in bytes.
         """
         self._next[topic] = offset + 1
         name = (topic, batch.producer, batch.boot, batch.seq)
@@ -102,6 +110,7 @@ class WindowBuffer:
         retimed: dict[int, int] = {}
         for index, event in enumerate(batch.events):
             time = event.time
+            self.ahead_ns = max(self.ahead_ns, time - present)
             if time > present + self._config.skew_ns:
                 time = retimed[index] = present
             by_window.setdefault(time // self._config.window_ns, []).append(index)
@@ -110,8 +119,10 @@ class WindowBuffer:
             fate = self._fate(topic, window)
             if fate is Arrival.BUFFERED:
                 moved = {index: retimed[index] for index in indices if index in retimed}
-                self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved))
+                share = size * len(indices) // len(batch.events)
+                self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved, share))
                 self.held_events += len(indices)
+                self.held_bytes += share
             outcome.setdefault(fate, []).append((window, len(indices)))
         if by_window:
             self._seen[name] = _Seen(topic, offset, max(by_window))
@@ -146,7 +157,9 @@ class WindowBuffer:
         """Take out what the window held; it is closed from now on."""
         held = self._open.pop(window, [])
         self.held_events -= sum(len(part.indices) for part in held)
+        self.held_bytes -= sum(part.size for part in held)
         self.closed = window
+        self.ahead_ns = 0
         # What is forgotten is a fact of the topic's own ticks; it stays in memory long enough to be told again.
         oldest = window - 2 * self._config.remembered_windows
         self._seen = {name: seen for name, seen in self._seen.items() if seen.window >= oldest}
@@ -193,7 +206,7 @@ class WindowBuffer:
             self._ticks[topic].append((-1, time))
         self.closed = checkpoint.closed
         self._open = {}
-        self.held_events = 0
+        self.held_events = self.held_bytes = 0
         self._seen = {
             (topic, producer, boot, seq): _Seen(topic, offset, window)
             for topic, producer, boot, seq, offset, window in checkpoint.seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from schemas.results import DeadLetter
 from streams.stages.outputs import Output
 
@@ -11,6 +13,22 @@ def failed_window(key: str, end: int, stage: str, error: Exception) -> DeadLette
     reason = f"window could not be summed up: {type(error).__name__}: {error}"
     return DeadLetter(
         topic="windows", partition=-1, offset=end, stage=stage, reason=reason[:500], key=key.encode(), value=b""
+    )
+
+
+def too_large(output: Output, stage: str, reason: str) -> DeadLetter:
+    """What is left of a record of ours that its topic does not take; of a dead letter everything but its bytes."""
+    if isinstance(output.record, DeadLetter):
+        reason = f"{output.record.reason}; its {len(output.record.value)} bytes are too many and stay where they were"
+        return msgspec.structs.replace(output.record, reason=reason, value=b"")
+    return DeadLetter(
+        topic=output.topic,
+        partition=-1,
+        offset=output.time,
+        stage=stage,
+        reason=reason,
+        key=output.key.encode(),
+        value=b"",
     )
 
 

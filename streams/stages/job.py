@@ -16,6 +16,7 @@ from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.jobs import JobKeeper, JobState
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
+from streams.stages.standing import Standing
 from streams.state import written
 
 
@@ -41,6 +42,7 @@ class JobStage:
         self._next = 0
         self._progress = PartitionProgress(raw_partitions)
         self._open: dict[int, dict[str, results.Window]] = {}
+        self._sizes: dict[int, int] = {}
         self._first_offset: dict[int, int] = {}
         self._closed: int | None = None
         self._jobs: dict[str, JobKeeper] = {}
@@ -58,6 +60,11 @@ class JobStage:
     def held_events(self) -> int:
         """Summaries in open windows."""
         return sum(len(held) for held in self._open.values())
+
+    @property
+    def standing(self) -> Standing:
+        """Where it stands."""
+        return Standing(closed=self._closed, open_windows=len(self._open), held_bytes=sum(self._sizes.values()))
 
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
         """Take one entry in; returns only what was unreadable."""
@@ -80,6 +87,7 @@ class JobStage:
         known = (low is not None and window.end <= low) or (self._closed is not None and window.end <= self._closed)
         if not known:
             self._open.setdefault(window.end, {})[window.id] = window
+            self._sizes[window.end] = self._sizes.get(window.end, 0) + len(entry.value)
             self._first_offset.setdefault(window.end, entry.offset)
         return []
 
@@ -115,6 +123,7 @@ class JobStage:
             return None
         held = self._open.pop(end, {})
         self._first_offset.pop(end, None)
+        self._sizes.pop(end, None)
         self._closed = end
         unavailable = self._progress.skipped(end)
         by_job: dict[str, list[results.Window]] = {}
@@ -163,5 +172,5 @@ class JobStage:
         self._next = state.offset
         self._progress = PartitionProgress(self._raw_partitions, state.progress)
         self._closed = state.closed
-        self._open, self._first_offset = {}, {}
+        self._open, self._first_offset, self._sizes = {}, {}, {}
         self._jobs = {job.job: JobKeeper(job, self.config) for job in state.jobs}

@@ -21,6 +21,7 @@ from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Checkpoint, Held, WindowBuffer
 from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
+from streams.stages.standing import Standing
 from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
 
@@ -81,6 +82,18 @@ class RankStage:
         """Events in open windows."""
         return self._buffer.held_events
 
+    @property
+    def standing(self) -> Standing:
+        """Where it stands."""
+        buffer = self._buffer
+        return Standing(
+            closed=None if buffer.closed is None else (buffer.closed + 1) * self.config.window_ns,
+            open_windows=buffer.open_windows,
+            held_bytes=buffer.held_bytes,
+            duplicates=self.duplicates,
+            ahead_ns=buffer.ahead_ns,
+        )
+
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
         """Take one entry in; returns notices and what was late or unreadable."""
         read = read_entry(entry, topic, partition, self.name)
@@ -100,7 +113,7 @@ class RankStage:
         return self._on_batch(topic, entry, kind, record)
 
     def _on_batch(self, topic: str, entry: Entry, kind: str, batch: events.Batch[Any]) -> list[Output]:
-        outcome = self._buffer.add(topic, entry.offset, kind, batch, entry.time)
+        outcome = self._buffer.add(topic, entry.offset, kind, batch, entry.time, len(entry.value))
         if Arrival.DUPLICATE in outcome:
             self.duplicates += 1
             return []

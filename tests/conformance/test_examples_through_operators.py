@@ -113,5 +113,5 @@ def test_an_incident_example_is_shown(path: Path, capsys: pytest.CaptureFixture[
 
 def test_every_kind_is_taken_by_some_operator() -> None:
     here = {*RAW_KINDS.values(), *DERIVED, "dead_letter", "progress", "tick"}
-    elsewhere = {"notice", "snapshot"}
+    elsewhere = {"notice", "snapshot", "deployment"}
     assert {path.name for path in EXAMPLES.iterdir()} == here | elsewhere

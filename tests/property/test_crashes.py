@@ -83,6 +83,9 @@ class Mortal:
         found: tuple[int, int] = self._log.append(topic, key, value, headers, time, partition)
         return found
 
+    def flush(self) -> None:
+        self.fuse()
+
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Entry]:
         found: Sequence[Entry] = self._log.read(topic, partition, offset, limit)
         return found

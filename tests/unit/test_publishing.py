@@ -30,6 +30,9 @@ class FakeLog:
     def partitions(self, topic: str) -> int:
         return 2
 
+    def flush(self) -> None:
+        """Memory is safe at once."""
+
     def append(
         self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int, partition: int | None = None
     ) -> tuple[int, int]:

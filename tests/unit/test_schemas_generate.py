@@ -52,7 +52,9 @@ def test_the_topic_table_holds_every_topic() -> None:
     table = json.loads(generate.documents()["topics.json"])
     assert table.keys() == topics.TOPICS.keys()
     assert table["logs"]["kinds"] == ["log", "tick"]
-    assert {tuple(sorted(row)) for row in table.values()} == {("cleanup", "key", "kinds", "raw", "readers", "writer")}
+    assert {tuple(sorted(row)) for row in table.values()} == {
+        ("cleanup", "key", "kinds", "most_bytes", "raw", "readers", "single", "writer")
+    }
 
 
 def test_check_names_what_is_stale_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,98 @@
+"""The commands of a running pipeline over a Kafka cluster: their arguments, and who runs them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+DEFAULT_PARTITIONS = 8
+TOPICS_EXAMPLES = """examples:
+  rankwatch topics create --kafka broker1:9092 --partitions 64
+  rankwatch topics create --kafka broker1:9092 --topic-prefix recorded. --ticks publisher
+  rankwatch topics check --kafka-config client.properties
+"""
+WORKER_EXAMPLES = """examples:
+  rankwatch worker --kafka broker1:9092 --listen :9100
+  rankwatch worker --stage rank                   a worker for one stage only; start as many as there is work for
+"""
+
+
+def add_commands(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    command: Callable[..., argparse.ArgumentParser],
+    positive: Callable[[str], int],
+) -> argparse.ArgumentParser:
+    """The parsers of these commands; returns the one that needs a database."""
+    topics = command(commands, "topics", "make or check the topics of a deployment", TOPICS_EXAMPLES)
+    topics.add_argument("action", choices=("create", "check"))
+    topics.add_argument(
+        "--partitions", type=positive, default=DEFAULT_PARTITIONS, help="of each topic; fixed for good (default 8)"
+    )
+    topics.add_argument(
+        "--ticks",
+        choices=("workers", "publisher"),
+        default="workers",
+        help="whose clock counts: the workers' (default), or event time by whoever publishes recordings",
+    )
+    topics.add_argument("--replication", type=positive, help="copies of each partition (default 3, or all brokers)")
+    topics.add_argument("--retention-days", type=positive, default=7, help="how long records are kept (default 7)")
+    publish = command(commands, "publish", "recorded files into Kafka, in event time", "")
+    publish.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="recorded files, of one job or several")
+    worker = command(commands, "worker", "run the stages over the partitions that the group gives", WORKER_EXAMPLES)
+    worker.add_argument("--stage", choices=("rank", "job", "both"), default="both", help="(default both)")
+    worker.add_argument(
+        "--memory-mb", type=positive, default=256, metavar="N", help="of open windows, a partition (default 256)"
+    )
+    worker.add_argument(
+        "--most-poison",
+        type=int,
+        default=100,
+        metavar="N",
+        help="unreadable records in a row that stop it (default 100)",
+    )
+    worker.add_argument(
+        "--patience-s",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="without progress before it ends itself (default 300)",
+    )
+    worker.add_argument(
+        "--session-s", type=float, default=15.0, metavar="S", help="after which a dead worker is replaced (default 15)"
+    )
+    sink = command(commands, "sink", "store what the stages say in ClickHouse", "")
+    for one in (topics, publish, worker, sink):
+        _kafka_arguments(one)
+    for one in (worker, sink):
+        one.add_argument("--listen", metavar="HOST:PORT", help="answer /metrics and /healthz there")
+    return sink
+
+
+def _kafka_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--kafka", metavar="HOST:PORT", help="where the cluster is (or $KAFKA_BOOTSTRAP_SERVERS)")
+    command.add_argument(
+        "--kafka-config", type=Path, metavar="FILE", help="a client.properties, with TLS and SASL settings where needed"
+    )
+    command.add_argument(
+        "--topic-prefix", metavar="TEXT", help="before the names of topics and groups (default rankwatch.)"
+    )
+
+
+def _runs(module: str) -> Callable[[argparse.Namespace], int]:
+    """Imports a command's module when it is called: `--help` needs none of them."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        code: int = import_module(module).run(arguments)
+        return code
+
+    return run
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "topics": _runs("rankwatch.topics"),
+    "publish": _runs("rankwatch.publish"),
+    "worker": _runs("rankwatch.worker"),
+    "sink": _runs("rankwatch.store"),
+}

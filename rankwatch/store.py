@@ -1,0 +1,84 @@
+"""``rankwatch sink``: what the stages say into ClickHouse."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from rankwatch import home
+from rankwatch.deployments import announce, deployment_of, settings_of
+from rankwatch.endpoint import serving
+from rankwatch.errors import UsageError
+from sinks.clickhouse import Client, check_dsn, open_client
+from sinks.errors import SinkError
+from sinks.live import LiveSink
+from sinks.metrics import SinkMetrics
+from sinks.migrate import migrate
+from sinks.sink import SINK_TOPICS
+from streams.log.kafka_group import KafkaGroup
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """What the stages say into ClickHouse."""
+
+    with deployment_of(arguments) as (_, _), ExitStack() as stack:
+        settings = settings_of(arguments)
+        stopping = _stopping()
+        client = stack.enter_context(_database(arguments.clickhouse, stopping))
+        group = KafkaGroup(settings, "sink", SINK_TOPICS)
+        stack.callback(group.close)
+        sink = LiveSink(client, group)
+        group.forget = sink.forget
+        address = stack.enter_context(serving(arguments.listen, [SinkMetrics(sink, group.lags)], lambda: sink.trouble))
+        announce(f"sink, group {settings.prefix}sink, Kafka at {settings.bootstrap}", address)
+        _loop(sink.step, lambda: sink.trouble, stopping)
+        sink.finish(time.monotonic())
+        print(f"rankwatch: stored {sum(sink.counts.values())} rows", file=sys.stderr)
+    return 0
+
+
+def _loop(step: Callable[[float], None], trouble: Callable[[], str], stopping: threading.Event) -> None:
+    said = ""
+    while not stopping.is_set():
+        step(time.monotonic())
+        if trouble() != said:
+            said = trouble()
+            print(f"rankwatch: {f'waiting: {said}' if said else 'going on'}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
+    """The database, its tables up to date; a server that is away is waited for."""
+
+    if dsn == home.NO_DATABASE:
+        raise UsageError("sink needs a database: give --clickhouse DSN")
+    check_dsn(dsn)
+    home.prepare(dsn)
+    wait_s = 0.5
+    while True:
+        with ExitStack() as stack:
+            try:
+                client = stack.enter_context(open_client(dsn, home.WAIT_S, pause=home.pause))
+                migrate(client)
+            except SinkError as error:
+                if not dsn.startswith("http") or stopping.is_set():
+                    raise
+                print(f"rankwatch: waiting: {error}", file=sys.stderr, flush=True)
+                stopping.wait(wait_s)
+                wait_s = min(wait_s * 2, 30.0)
+                continue
+            yield client
+            return
+
+
+def _stopping() -> threading.Event:
+    """Set when the process is asked to stop."""
+    event = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: event.set())
+    return event

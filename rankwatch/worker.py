@@ -1,0 +1,72 @@
+"""``rankwatch worker``: the stages of the partitions that the group gives to this process."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import os
+import sys
+import threading
+import time
+from contextlib import ExitStack
+
+import streams.detectors  # noqa: F401  (registers all detectors)
+from rankwatch.deployments import announce, deployment_of, settings_of
+from rankwatch.endpoint import serving
+from streams import app
+from streams.config import StreamConfig
+from streams.live import Limits, LiveStages, StageName
+from streams.log.kafka import KafkaLog
+from streams.log.kafka_snapshots import KafkaSnapshots
+from streams.metrics import WorkerMetrics
+from streams.watchdog import Watchdog
+
+TICK_S = 1.0
+"""How often the owner of a partition appends the time, where the workers' clock counts."""
+
+LOOK_S = 1.0
+"""How often the watchdog looks."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The stages of the partitions that the group gives to this process."""
+
+    with deployment_of(arguments) as (_, deployment):
+        settings = settings_of(arguments)
+    names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
+    limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024, poison=arguments.most_poison)
+    wirings, metrics, dogs = [], [], []
+    for name in names:
+        log = KafkaLog(settings)
+        live = LiveStages(name, log, KafkaSnapshots(log), StreamConfig(), limits)
+        ticks = TICK_S if name == "rank" and deployment.ticks == "workers" else 0.0
+        options = app.WorkerOptions(tick_s=ticks, session_s=arguments.session_s, heartbeat_s=arguments.session_s / 5)
+        wiring = app.Wiring(live, settings, options)
+        wirings.append(wiring)
+        metrics.append(WorkerMetrics(live, wiring.vitals))
+        dogs.append(Watchdog(wiring.vitals, patience_s=arguments.patience_s, now=time.monotonic()))
+    with ExitStack() as stack:
+        address = stack.enter_context(serving(arguments.listen, list(metrics), lambda: _trouble(dogs)))
+        announce(
+            f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
+        )
+        threading.Thread(target=_watch, args=(dogs,), name="watchdog", daemon=True).start()
+        app.run(wirings)
+    return 0
+
+
+def _trouble(dogs: list[Watchdog]) -> str:
+    found = [dog.look(time.monotonic()) for dog in dogs]
+    return "; ".join(f"{health.value} for {seconds:.0f} s" for health, seconds in found if seconds)
+
+
+def _watch(dogs: list[Watchdog]) -> None:
+    """Outside the event loop, since that may be what stands still; ends the process, others take over."""
+    while True:
+        time.sleep(LOOK_S)
+        for dog in dogs:
+            lost = dog.lost(time.monotonic())
+            if lost is not None:
+                faulthandler.dump_traceback(all_threads=True)
+                print(f"rankwatch: {lost.value} for {dog.patience_s:g} s: giving up", file=sys.stderr, flush=True)
+                os._exit(1)

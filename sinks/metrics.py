@@ -1,0 +1,39 @@
+"""The sink's own metrics: each is declared once, with what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sinks.live import LiveSink
+from sinks.sink import Place
+
+LAG = ("rankwatch_lag_entries", "Entries of the log that are not read yet")
+ENTRIES = ("rankwatch_entries", "Entries of the log read")
+ROWS = ("rankwatch_rows", "Rows inserted, by table")
+RETRIES = ("rankwatch_retries", "Tries that ClickHouse or Kafka refused and that were made again")
+HELD = ("rankwatch_held_entries", "Entries read and not stored yet")
+
+
+class SinkMetrics(Collector):
+    """Reads the metrics of a sink when it is asked for them; ``lags`` says how much is unread, by place."""
+
+    def __init__(self, sink: LiveSink, lags: Callable[[], Mapping[Place, int]]) -> None:
+        self._sink = sink
+        self._lags = lags
+
+    def collect(self) -> Iterable[Metric]:
+        """All samples as of now."""
+        lag = GaugeMetricFamily(*LAG, labels=["stage", "partition", "topic"])
+        for (topic, partition), entries in sorted(self._lags().items()):
+            lag.add_metric(["sink", str(partition), topic], entries)
+        yield lag
+        rows = CounterMetricFamily(*ROWS, labels=["table"])
+        for table, count in sorted(self._sink.counts.items()):
+            rows.add_metric([table], count)
+        yield rows
+        yield CounterMetricFamily(*ENTRIES, value=self._sink.entries)
+        yield CounterMetricFamily(*RETRIES, value=self._sink.retries)
+        yield GaugeMetricFamily(*HELD, value=self._sink.held)

@@ -1,0 +1,130 @@
+"""The stages of the partitions that one worker owns: entries in, records and states out, offsets to commit.
+
+Knows neither Faust nor clocks; whoever calls it does so from one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from schemas.codec import encode, headers
+from schemas.events import Tick
+from schemas.ports import Entry, Log
+from schemas.topics import RAW_TOPICS
+from streams.config import StreamConfig
+from streams.runner import Place, Runner, Stage
+from streams.snapshots import SnapshotStore
+from streams.stages.job import JobStage
+from streams.stages.rank import RankStage
+
+StageName = Literal["rank", "job"]
+
+INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows",)}
+"""The topics that a stage reads."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """``held_bytes``: how much open windows of one stage and partition may hold before its topics that are ahead wait.
+
+    ``poison``: how many records in a row that cannot be read stop the worker; 0 for no limit.
+    """
+
+    held_bytes: int = 256 * 1024 * 1024
+    poison: int = 100
+
+
+class LiveStages:
+    """The stages of one kind for the partition numbers that are owned now.
+
+    Raises SnapshotError, LogError and PoisonError: whoever runs it ends the process then, and nothing is lost.
+    """
+
+    def __init__(
+        self,
+        stage: StageName,
+        log: Log,
+        store: SnapshotStore,
+        config: StreamConfig,
+        limits: Limits | None = None,
+    ) -> None:
+        self.stage: StageName = stage
+        self.runners: dict[int, Runner] = {}
+        self._log = log
+        self._store = store
+        self._config = config
+        self._limits = limits or Limits()
+        self._raw, self._windows = log.partitions("logs"), log.partitions("windows")
+        self._ahead: dict[int, set[Place]] = {}
+
+    def own(self, numbers: Collection[int]) -> dict[Place, int]:
+        """Own these partition numbers from now on, and no others.
+
+        Returns where to read on for those that are new: their snapshots' offsets, which are the only truth.
+        """
+        for number in set(self.runners) - set(numbers):
+            del self.runners[number]
+            self._ahead.pop(number, None)
+        begin: dict[Place, int] = {}
+        for number in sorted(set(numbers) - set(self.runners)):
+            stage = self._new_stage(number)
+            self.runners[number] = Runner(
+                stage, self._log, self._config, store=self._store, most_poison=self._limits.poison
+            )
+            begin |= {place: stage.next_offset(*place) for place in stage.inputs}
+        return begin
+
+    def _new_stage(self, number: int) -> Stage:
+        if self.stage == "rank":
+            return RankStage(number, self._raw, self._windows, self._config)
+        return JobStage(number, self._raw, self._config)
+
+    def take(self, read: Iterable[tuple[Place, Sequence[Entry]]]) -> dict[Place, int]:
+        """Take in what was read, close what can be closed; returns the offsets up to which everything is safe."""
+        touched = set()
+        for (topic, number), entries in read:
+            runner = self.runners.get(number)
+            if runner is not None:
+                runner.take(topic, number, entries)
+                touched.add(number)
+        safe: dict[Place, int] = {}
+        for number in sorted(touched):
+            offsets = self.runners[number].close_and_save()
+            for name, offset in (offsets or {}).items():
+                topic, _, partition = name.rpartition("|")
+                safe[topic, int(partition)] = offset
+        return safe
+
+    def tick(self, now: int) -> None:
+        """Append the time (ns) to every raw topic's partitions that are owned."""
+        value, described = encode(Tick(time=now)), headers("tick")
+        for number in sorted(self.runners):
+            for topic in RAW_TOPICS:
+                self._log.append(topic, b"", value, described, now, number)
+
+    def ahead(self) -> set[Place]:
+        """Places that should wait: of stages that hold too much, whatever is ahead of what is furthest behind.
+
+        They go on once half of it is gone.
+        """
+        for number, runner in self.runners.items():
+            held = runner.stage.standing.held_bytes
+            if held > self._limits.held_bytes:
+                self._ahead[number] = _ahead(runner.stage)
+            elif held < self._limits.held_bytes // 2:
+                self._ahead.pop(number, None)
+        return {place for places in self._ahead.values() for place in places}
+
+    def next_offsets(self) -> dict[Place, int]:
+        """How far each place was read."""
+        return {
+            place: runner.stage.next_offset(*place) for runner in self.runners.values() for place in runner.stage.inputs
+        }
+
+
+def _ahead(stage: Stage) -> set[Place]:
+    times = {place: stage.behind(place[0]) for place in stage.inputs}
+    low = min(times.values())
+    return {place for place, time in times.items() if time > low}

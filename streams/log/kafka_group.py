@@ -1,0 +1,121 @@
+"""A member of a consumer group, over confluent-kafka; its offsets are committed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from schemas.ports import Entry, LogError
+from streams.log.kafka_client import WAIT_S, Errors, entry_of, made, reason_of
+from streams.log.kafka_settings import KafkaSettings
+
+SESSION_MS = 15_000
+
+_REJOINS = (
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
+)
+"""The partitions went to somebody else, who reads again what was not committed."""
+
+_PASSING = (KafkaError._MAX_POLL_EXCEEDED, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
+class KafkaGroup:
+    """Reads ``topics`` of the deployment together with the other members of ``group``.
+
+    ``forget`` is called when partitions go to others: whatever was read and not committed will be read again. Set it
+    before the first poll.
+    """
+
+    def __init__(self, settings: KafkaSettings, group: str, topics: Sequence[str]) -> None:
+        self.forget: Callable[[], None] = lambda: None
+        self._settings = settings
+        self._errors = Errors()
+        self._held = False
+        self._positions: dict[tuple[str, int], int] = {}
+        own: dict[str, Any] = {
+            "group.id": settings.prefix + group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            # All partitions are given back before any is given out anew, so forgetting everything is right.
+            "partition.assignment.strategy": "roundrobin",
+            "session.timeout.ms": settings.get("session.timeout.ms", str(SESSION_MS)),
+            "fetch.message.max.bytes": 4 * 1024 * 1024,
+            "queued.max.messages.kbytes": 65_536,
+        }
+        if instance := settings.get("group.instance.id"):
+            own["group.instance.id"] = f"{instance}-{group}"
+        self._consumer = made(Consumer, settings, self._errors, **own)
+        names = [settings.prefix + topic for topic in topics]
+        self._consumer.subscribe(names, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+
+    def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self._positions = {}
+        self._held = False
+        consumer.assign(places)
+
+    def _revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self._positions = {}
+        self.forget()
+        consumer.unassign()
+
+    def poll(self, limit: int, wait_s: float, *, hold: bool = False) -> Sequence[tuple[str, int, Entry]]:
+        """Up to ``limit`` (topic, partition, entry); with ``hold`` none, but it stays a member. Raises LogError."""
+        self._hold(hold)
+        found = []
+        for message in self._consumer.consume(limit, wait_s):
+            error = message.error()
+            if error is not None:
+                self._check(error)
+                continue
+            raw: Any = message
+            topic, partition = raw.topic().removeprefix(self._settings.prefix), raw.partition()
+            found.append((topic, partition, entry_of(message)))
+            self._positions[topic, partition] = raw.offset() + 1
+        return found
+
+    def _hold(self, hold: bool) -> None:
+        if hold != self._held:
+            places = self._consumer.assignment()
+            (self._consumer.pause if hold else self._consumer.resume)(places)
+            self._held = hold
+
+    def _check(self, error: KafkaError) -> None:
+        if error.code() in _MISSING:
+            raise LogError(f"{error.str()}; `rankwatch topics create` makes what is missing")
+        if error.code() not in _PASSING:
+            raise LogError(reason_of(self._settings, error, self._errors))
+
+    def commit(self, offsets: Mapping[tuple[str, int], int]) -> bool:
+        """Let the group begin at these offsets; false where the cluster is away. Raises LogError for a refusal."""
+        places = [
+            TopicPartition(self._settings.prefix + topic, partition, at)
+            for (topic, partition), at in sorted(offsets.items())
+        ]
+        try:
+            self._consumer.commit(offsets=places, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() in _REJOINS:
+                return True
+            if error.args[0].retriable() or error.args[0].code() in _PASSING:
+                return False
+            raise LogError(reason_of(self._settings, error, self._errors)) from None
+        return True
+
+    def lags(self) -> dict[tuple[str, int], int]:
+        """How many entries are not read yet, as far as the last fetches show."""
+        found = {}
+        for (topic, partition), position in self._positions.items():
+            name = TopicPartition(self._settings.prefix + topic, partition)
+            _, high = self._consumer.get_watermark_offsets(name, WAIT_S, cached=True)
+            found[topic, partition] = max(high - position, 0)
+        return found
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()

@@ -1,0 +1,154 @@
+"""The topics of a deployment in a Kafka cluster: made once, and compared with what everybody expects."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from schemas.codec import CodecError, decode, encode, headers
+from schemas.deployment import Deployment
+from schemas.ports import LogError
+from schemas.topics import TOPICS, Topic
+from streams.log.kafka import KafkaLog
+from streams.log.kafka_client import WAIT_S, Errors, made, reason_of
+from streams.log.kafka_settings import KafkaSettings
+
+RETENTION_H = 7 * 24
+"""How long records are kept by default."""
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    # Snapshots replace one another every few seconds: without this a partition would keep hours of them.
+    "segment.ms": str(600_000),
+    "segment.bytes": str(128 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.2",
+}
+
+
+def create_topics(
+    settings: KafkaSettings, deployment: Deployment, *, replication: int | None = None, retention_h: float = RETENTION_H
+) -> list[str]:
+    """Make the topics that are missing and write down what is fixed; returns the names made.
+
+    ``replication`` is by default three, or as many brokers as there are. Raises LogError where the cluster refuses, or
+    where a deployment with other partitions or ticks is there already.
+    """
+    log = KafkaLog(settings)
+    try:
+        there = log.partition_counts()
+        if log.name_of("deployment") in there:
+            _compare(written_deployment(log), deployment)
+        missing = [topic for topic in TOPICS.values() if log.name_of(topic.name) not in there]
+        made_now = _create(settings, missing, deployment.partitions, replication, retention_h)
+        log.append("deployment", b"deployment", encode(deployment), headers("deployment"), 0)
+        log.flush()
+    finally:
+        log.close()
+    return made_now
+
+
+def _compare(there: Deployment | None, wanted: Deployment) -> None:
+    if there not in (None, wanted):
+        raise LogError(
+            f"a deployment with {there.partitions} partitions and ticks by {there.ticks} is there already; "
+            "both are fixed when it is created"
+        )
+
+
+def _admin(settings: KafkaSettings) -> tuple[AdminClient, Errors]:
+    errors = Errors()
+    return made(AdminClient, settings, errors), errors
+
+
+def _create(
+    settings: KafkaSettings, topics: list[Topic], partitions: int, replication: int | None, retention_h: float
+) -> list[str]:
+    if not topics:
+        return []
+    admin, errors = _admin(settings)
+    if replication is None:
+        replication = min(3, len(admin.list_topics(timeout=WAIT_S).brokers))
+    wanted = [
+        NewTopic(
+            settings.prefix + topic.name,
+            num_partitions=1 if topic.single else partitions,
+            replication_factor=replication,
+            config=topic_config(topic, retention_h),
+        )
+        for topic in topics
+    ]
+    made_now = []
+    for name, future in admin.create_topics(wanted, operation_timeout=WAIT_S).items():
+        try:
+            future.result()
+            made_now.append(name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise LogError(f"topic {name}: {reason_of(settings, error, errors)}") from None
+    return made_now
+
+
+def topic_config(topic: Topic, retention_h: float) -> dict[str, str]:
+    """The settings of a topic in the cluster."""
+    kept = COMPACTED if topic.cleanup == "compact" else {"retention.ms": str(int(retention_h * 3_600_000))}
+    return {**kept, "max.message.bytes": str(topic.most_bytes), "message.timestamp.type": "CreateTime"}
+
+
+def written_deployment(log: KafkaLog) -> Deployment | None:
+    """What was fixed at creation; null if nobody wrote it down. Raises LogError."""
+    for entry in reversed(log.read("deployment", 0, log.begin("deployment", 0), 1000)):
+        try:
+            found: Deployment = decode("deployment", entry.value)
+        except CodecError as error:
+            raise LogError(f"topic {log.name_of('deployment')}: {error}") from None
+        return found
+    return None
+
+
+def open_deployment(settings: KafkaSettings) -> tuple[KafkaLog, Deployment]:
+    """The log of a deployment whose topics are as they should be. Raises LogError, which names what is not."""
+    log = KafkaLog(settings)
+    try:
+        problems, deployment = check_topics(log)
+        if deployment is None or problems:
+            raise LogError("; ".join(problems))
+    except BaseException:
+        log.close()
+        raise
+    return log, deployment
+
+
+def check_topics(log: KafkaLog) -> tuple[list[str], Deployment | None]:
+    """What is wrong with the topics, in words, and what was fixed at creation. Raises LogError for no answer."""
+    counts = log.partition_counts()
+    if log.name_of("deployment") not in counts:
+        return [f"topic {log.name_of('deployment')} is missing; `rankwatch topics create` makes it"], None
+    deployment = written_deployment(log)
+    if deployment is None:
+        return [f"topic {log.name_of('deployment')} is empty; `rankwatch topics create` fills it"], None
+    problems = []
+    for topic in TOPICS.values():
+        name, wanted = log.name_of(topic.name), 1 if topic.single else deployment.partitions
+        if name not in counts:
+            problems.append(f"topic {name} is missing; `rankwatch topics create` makes it")
+        elif counts[name] != wanted:
+            problems.append(f"topic {name} has {counts[name]} partitions, the deployment {wanted}")
+    return problems or _small_topics(log), deployment
+
+
+def _small_topics(log: KafkaLog) -> list[str]:
+    """Topics that would refuse records of ours."""
+    admin, errors = _admin(log.settings)
+    resources = [ConfigResource(ResourceType.TOPIC, log.name_of(name)) for name in TOPICS]
+    problems = []
+    for resource, future in admin.describe_configs(resources, request_timeout=WAIT_S).items():
+        try:
+            most = int(future.result()["max.message.bytes"].value)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                return []
+            raise LogError(reason_of(log.settings, error, errors)) from None
+        wanted = TOPICS[resource.name.removeprefix(log.settings.prefix)].most_bytes
+        if most < wanted:
+            problems.append(f"topic {resource.name} takes records of {most} bytes, {wanted} are needed")
+    return problems

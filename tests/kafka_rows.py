@@ -1,0 +1,68 @@
+"""What a database shows of a run, to compare two of them row by row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from producers.recording import Recording
+from rankwatch import diagnose
+from schemas.codec import kind_of
+from sinks.clickhouse import Client, open_client
+from sinks.migrate import migrate
+from sinks.sink import Sink
+
+EVENT_TABLES = {"log": "logs", "stack": "stacks", "collective": "collectives"}
+"""Kind to the table in which every event of it is one row, and nothing else is."""
+
+_TABLES = (
+    "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'"
+    " AND name NOT IN ('migrations', 'runs') ORDER BY name"
+)
+
+
+Rows = dict[str, list[str]]
+"""Rows by table, as text, sorted."""
+
+
+def visible(client: Client) -> Rows:
+    """The rows of every table as a query with FINAL shows them."""
+    shown = {}
+    for (table,) in client.query(_TABLES).result_rows:
+        sql = f"SELECT * FROM {table} FINAL ORDER BY ALL"
+        shown[table] = sorted(repr(row) for row in client.query(sql, query_formats={"DateTime64": "int"}).result_rows)
+    return shown
+
+
+def shown_at(dsn: str) -> Rows:
+    with open_client(dsn) as client:
+        return visible(client)
+
+
+def expected_rows(recording: Recording, place: Path) -> Rows:
+    """What a database shows after a run in memory, stored as if it were live."""
+    found = diagnose.run(recording)
+    with open_client(f"chdb://{place}") as client:
+        migrate(client)
+        Sink(found.log, client).drain()
+        return visible(client)
+
+
+def produced(recording: Recording) -> dict[str, int]:
+    """Events by table, for the kinds of which every event is one row."""
+    counts = dict.fromkeys(EVENT_TABLES.values(), 0)
+    for arrival in recording.arrivals:
+        table = EVENT_TABLES.get(kind_of(arrival.batch))
+        if table:
+            counts[table] += len(arrival.batch.events)
+    return counts
+
+
+def differences(expected: Rows, found: Rows) -> list[str]:
+    """Losses and duplicates by table, in words; empty where both show the same."""
+    said = []
+    for table in sorted(expected.keys() | found.keys()):
+        wanted, seen = expected.get(table, []), found.get(table, [])
+        lost, more = len(set(wanted) - set(seen)), len(set(seen) - set(wanted))
+        if lost or more or len(wanted) != len(seen):
+            said.append(f"{table}: {lost} lost, {more} others, {len(seen) - len(set(seen))} twice, of {len(wanted)}")
+    return said
