@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,8 +16,8 @@ from sinks.sink import Sink
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with open_client(f"chdb://{tmp_path / 'db'}") as opened:
+def client(dsn: str) -> Iterator[Client]:
+    with open_client(dsn) as opened:
         migrate(opened)
         log = support.MemoryLog()
         log.put(*support.everything())
@@ -31,13 +30,13 @@ def ask(client: Client, sql: str) -> list[list[object]]:
     return query(client, sql, 100)[2]
 
 
-def test_migrations_are_applied_once_in_order_and_outlive_closing(tmp_path: Path) -> None:
+def test_migrations_are_applied_once_in_order_and_outlive_closing(dsn: str) -> None:
     names = [migration.name for migration in migrations()]
     assert names == sorted(names)
-    with open_client(f"chdb://{tmp_path / 'db'}") as client:
+    with open_client(dsn) as client:
         assert migrate(client) == names
         assert migrate(client) == []
-    with open_client(f"chdb://{tmp_path / 'db'}") as client:
+    with open_client(dsn) as client:
         assert migrate(client) == []
         recorded = ask(client, "SELECT version, name, checksum FROM migrations FINAL ORDER BY version")
     assert recorded == [[found.version, found.name, found.checksum] for found in migrations()]
