@@ -224,7 +224,7 @@ def _locked_reason(path: Path, handle: int, wait_s: float) -> str:
 def _open_server(arguments: dict[str, Any], settings: dict[str, Any]) -> Iterator[Client]:
     place = f"{arguments['host']}:{arguments['port']}"
     try:
-        client = clickhouse_connect.get_client(**arguments, settings=dict(SETTINGS))
+        client = clickhouse_connect.get_client(**arguments)
         _apply(client, settings)
     except Exception as error:
         raise SinkError(_server_reason(place, error, arguments["password"])) from None
@@ -233,10 +233,9 @@ def _open_server(arguments: dict[str, Any], settings: dict[str, Any]) -> Iterato
 
 
 def _apply(client: Any, settings: dict[str, Any]) -> None:
-    """Set what is left to set; a user whose profile only reads may not set ``readonly``, nor need it be set."""
-    reads_already = getattr(client.server_settings.get("readonly"), "value", "0") != "0"
-    for name, value in settings.items():
-        if name not in SETTINGS and not (name in READ_ONLY and reads_already):
+    """Set what is left to set: a user whose profile only reads may set little or nothing, nor need it be set."""
+    if getattr(client.server_settings.get("readonly"), "value", "0") == "0":
+        for name, value in settings.items():
             client.set_client_setting(name, value)
 
 

@@ -240,7 +240,7 @@ def test_a_reader_cannot_write(dsn: str) -> None:
         client.command("INSERT INTO t VALUES (1)")
 
 
-@pytest.mark.parametrize(("user", "readonly", "sent"), [("writer", 1, "1"), ("analyst", 2, None)])
+@pytest.mark.parametrize(("user", "readonly", "sent"), [("writer", 1, "1"), ("reader", 1, None), ("analyst", 2, None)])
 def test_a_server_is_asked_in_its_read_only_mode(
     front: Front, database: str, user: str, readonly: int, sent: str | None
 ) -> None:
