@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import clickhouse_connect
 
-from sinks.errors import SinkError, one_line
+from sinks.errors import SinkError, no_answer, one_line
 
 POLL_S = 0.05
 """How often a locked path is tried again."""
@@ -274,10 +274,9 @@ def _arguments_of(parts: SplitResult, port: int | None) -> dict[str, Any]:
 
 
 def _server_reason(place: str, error: Exception, password: str) -> str:
+    if cause := no_answer(error):
+        return f"cannot reach ClickHouse at {place}: {cause}"
     line = one_line(error)
-    for cause in ("Connection refused", "Name or service not known", "timed out", "No route to host"):
-        if cause in line:
-            return f"cannot reach ClickHouse at {place}: {cause.lower()}"
     line = line.replace(password, "***") if password else line
     return f"ClickHouse at {place} refuses: {line}"
 
