@@ -55,7 +55,7 @@ class Client(Protocol):
     def query(self, query: str, parameters: Any = None, settings: Any = None, query_formats: Any = None) -> Any:
         """Run a statement with a result set."""
 
-    def query_row_block_stream(self, query: str, *, query_formats: Any = None) -> Any:
+    def query_row_block_stream(self, query: str, *, settings: Any = None, query_formats: Any = None) -> Any:
         """Run a statement and read its result set block by block."""
 
     def insert(

@@ -159,3 +159,11 @@ def test_answers_are_bounded_exact_and_named_even_when_empty(client: Client) -> 
     times, one, tokyo, day = ask(client, sql)[0]
     assert (times, one) == (["2025-11-29T12:00:00.123456789Z"], "2025-11-29T12:00:00.123456789Z")
     assert (tokyo, str(day)) == ("2025-11-29T03:00:00Z", "2025-11-29")
+
+
+def test_an_answer_without_end_ends_at_the_bound(client: Client) -> None:
+    assert ask(client, "SELECT number FROM system.numbers")[-1] == [99]
+    assert ask(client, "SELECT number FROM numbers(1000) LIMIT 500") == [[number] for number in range(100)]
+    assert ask(client, "SELECT number FROM numbers(1000) ORDER BY number DESC LIMIT 2 OFFSET 1") == [[998], [997]]
+    assert ask(client, "SELECT count() FROM (SELECT number FROM numbers(1000))") == [[1000]]
+    assert len(ask(client, "SELECT number FROM numbers(1000) UNION ALL SELECT number FROM numbers(1000)")) == 100
