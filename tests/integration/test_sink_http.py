@@ -259,3 +259,14 @@ def test_an_error_in_the_middle_of_an_answer_is_one_line(client: Client) -> None
     with pytest.raises(SinkError, match=r"^Value passed to 'throwIf' function is non-zero: .*NON_ZERO\)$"):
         query(client, "SELECT number, throwIf(number = 900000) FROM numbers(1000000)", 10_000_000)
     assert query(client, "SELECT 1", 1)[2] == [[1]]
+
+
+def test_the_commands_store_on_a_server_and_a_reader_asks_it(front: Front, database: str) -> None:
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "rankwatch", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "supported  [5]" in run("demo", "--clickhouse", front.dsn(database))
+    sql = "SELECT suspect_ranks FROM incidents_latest WHERE symptom = 'hang'"
+    told = run("sql", sql, "--format", "json", "--clickhouse", front.dsn(database, user="reader"))
+    assert told == '{"suspect_ranks":[5]}\n'
