@@ -31,3 +31,14 @@ def dsn(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"chdb://{tmp_path / 'db'}"
     running: Front = request.getfixturevalue("front")
     return running.dsn(request.getfixturevalue("database"))
+
+
+@pytest.fixture(scope="module", params=["chdb", "http"])
+def shared_dsn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same for tests that only read: one database for all of a module, which must not open another beside it."""
+    if request.param == "chdb":
+        yield f"chdb://{tmp_path_factory.mktemp('shared') / 'db'}"
+        return
+    running: Front = request.getfixturevalue("front")
+    with running.database() as name:
+        yield running.dsn(name)

@@ -15,7 +15,7 @@ from schemas import codec, events, results
 from schemas.topics import TOPICS
 from sinks.clickhouse import Client, open_client
 from sinks.errors import SinkError
-from sinks.migrate import migrate
+from sinks.migrate import migrate, migrations
 from sinks.rows import Block, blocks_of
 from sinks.runs import Run, record_run
 from sinks.sink import SINK_TOPICS, Limits, Sink
@@ -67,6 +67,18 @@ def expected(table: str) -> Block:
                 for name, values in block.columns.items():
                     columns.setdefault(name, []).extend(values)
     return Block(table, columns)
+
+
+def test_migrations_are_applied_once_in_order_and_outlive_closing(dsn: str) -> None:
+    names = [migration.name for migration in migrations()]
+    assert names == sorted(names)
+    with open_client(dsn) as client:
+        assert migrate(client) == names
+        assert migrate(client) == []
+    with open_client(dsn) as client:
+        assert migrate(client) == []
+        recorded = client.query("SELECT version, name, checksum FROM migrations FINAL ORDER BY version").result_rows
+    assert [tuple(row) for row in recorded] == [(one.version, one.name, one.checksum) for one in migrations()]
 
 
 def test_everything_stored_comes_back_equal(client: Client) -> None:

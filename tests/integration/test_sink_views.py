@@ -15,9 +15,9 @@ from sinks.query import query
 from sinks.sink import Sink
 
 
-@pytest.fixture
-def client(dsn: str) -> Iterator[Client]:
-    with open_client(dsn) as opened:
+@pytest.fixture(scope="module")
+def client(shared_dsn: str) -> Iterator[Client]:
+    with open_client(shared_dsn) as opened:
         migrate(opened)
         log = support.MemoryLog()
         log.put(*support.everything())
@@ -28,18 +28,6 @@ def client(dsn: str) -> Iterator[Client]:
 
 def ask(client: Client, sql: str) -> list[list[object]]:
     return query(client, sql, 100)[2]
-
-
-def test_migrations_are_applied_once_in_order_and_outlive_closing(dsn: str) -> None:
-    names = [migration.name for migration in migrations()]
-    assert names == sorted(names)
-    with open_client(dsn) as client:
-        assert migrate(client) == names
-        assert migrate(client) == []
-    with open_client(dsn) as client:
-        assert migrate(client) == []
-        recorded = ask(client, "SELECT version, name, checksum FROM migrations FINAL ORDER BY version")
-    assert recorded == [[found.version, found.name, found.checksum] for found in migrations()]
 
 
 def test_a_changed_migration_is_refused_and_a_new_one_applied(client: Client) -> None:
