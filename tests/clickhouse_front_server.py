@@ -10,6 +10,7 @@ import json
 import socket
 import sys
 import threading
+from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,9 @@ class Server(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
         for connection in list(self.connections):
-            connection.shutdown(socket.SHUT_RDWR)
+            # The other end may have left already.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def main() -> None:
