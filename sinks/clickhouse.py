@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import clickhouse_connect
 
-from sinks.errors import SinkError, one_line
+from sinks.errors import SinkError, no_answer, one_line
 
 POLL_S = 0.05
 """How often a locked path is tried again."""
@@ -55,7 +55,7 @@ class Client(Protocol):
     def query(self, query: str, parameters: Any = None, settings: Any = None, query_formats: Any = None) -> Any:
         """Run a statement with a result set."""
 
-    def query_row_block_stream(self, query: str, *, query_formats: Any = None) -> Any:
+    def query_row_block_stream(self, query: str, *, settings: Any = None, query_formats: Any = None) -> Any:
         """Run a statement and read its result set block by block."""
 
     def insert(
@@ -224,7 +224,7 @@ def _locked_reason(path: Path, handle: int, wait_s: float) -> str:
 def _open_server(arguments: dict[str, Any], settings: dict[str, Any]) -> Iterator[Client]:
     place = f"{arguments['host']}:{arguments['port']}"
     try:
-        client = clickhouse_connect.get_client(**arguments, settings=dict(SETTINGS))
+        client = clickhouse_connect.get_client(**arguments)
         _apply(client, settings)
     except Exception as error:
         raise SinkError(_server_reason(place, error, arguments["password"])) from None
@@ -233,10 +233,9 @@ def _open_server(arguments: dict[str, Any], settings: dict[str, Any]) -> Iterato
 
 
 def _apply(client: Any, settings: dict[str, Any]) -> None:
-    """Set what is left to set; a user whose profile only reads may not set ``readonly``, nor need it be set."""
-    reads_already = getattr(client.server_settings.get("readonly"), "value", "0") != "0"
-    for name, value in settings.items():
-        if name not in SETTINGS and not (name in READ_ONLY and reads_already):
+    """Set what is left to set: a user whose profile only reads may set little or nothing, nor need it be set."""
+    if getattr(client.server_settings.get("readonly"), "value", "0") == "0":
+        for name, value in settings.items():
             client.set_client_setting(name, value)
 
 
@@ -275,10 +274,9 @@ def _arguments_of(parts: SplitResult, port: int | None) -> dict[str, Any]:
 
 
 def _server_reason(place: str, error: Exception, password: str) -> str:
+    if cause := no_answer(error):
+        return f"cannot reach ClickHouse at {place}: {cause}"
     line = one_line(error)
-    for cause in ("Connection refused", "Name or service not known", "timed out", "No route to host"):
-        if cause in line:
-            return f"cannot reach ClickHouse at {place}: {cause.lower()}"
     line = line.replace(password, "***") if password else line
     return f"ClickHouse at {place} refuses: {line}"
 

@@ -66,13 +66,9 @@ def migrate(client: Client, wanted: Sequence[Migration] | None = None) -> list[s
     """Apply what is not yet applied, by default of the package's own migrations; returns the names applied.
 
     A migration is recorded after its last statement, so one that was cut short runs again: statements must bear that.
-    Raises SinkError if an applied migration has another text now, or if a statement fails.
+    Raises SinkError if an applied migration has another text now, or if ClickHouse fails.
     """
-    client.command(_LEDGER)
-    applied = {
-        version: (name, checksum)
-        for version, name, checksum in client.query("SELECT version, name, checksum FROM migrations FINAL").result_rows
-    }
+    applied = _applied(client)
     names = []
     for migration in migrations() if wanted is None else wanted:
         if migration.version in applied:
@@ -81,6 +77,16 @@ def migrate(client: Client, wanted: Sequence[Migration] | None = None) -> list[s
         _apply(client, migration)
         names.append(migration.name)
     return names
+
+
+def _applied(client: Client) -> dict[int, tuple[str, str]]:
+    """Names and checksums by number."""
+    try:
+        client.command(_LEDGER)
+        rows = client.query("SELECT version, name, checksum FROM migrations FINAL").result_rows
+    except Exception as error:
+        raise SinkError(f"cannot tell which migrations were applied: {one_line(error)}") from None
+    return {version: (name, checksum) for version, name, checksum in rows}
 
 
 def _compare(migration: Migration, name: str, checksum: str) -> None:
@@ -98,7 +104,10 @@ def _apply(client: Client, migration: Migration) -> None:
         except Exception as error:
             raise SinkError(f"migration {migration.name}, statement {number}: {one_line(error)}") from None
     row: list[list[object]] = [[migration.version], [migration.name], [migration.checksum]]
-    client.insert("migrations", row, ["version", "name", "checksum"], column_oriented=True)
+    try:
+        client.insert("migrations", row, ["version", "name", "checksum"], column_oriented=True)
+    except Exception as error:
+        raise SinkError(f"migration {migration.name} was applied but cannot be recorded: {one_line(error)}") from None
 
 
 def _without_comments(text: str) -> str:

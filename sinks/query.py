@@ -85,13 +85,24 @@ def _ask(client: Client, verb: str, sql: str, max_rows: int) -> Answer:
 def _stream(client: Client, sql: str, max_rows: int) -> Answer:
     """Block by block, so that an answer without bound is not held in memory."""
     rows: list[list[Any]] = []
-    with client.query_row_block_stream(sql, query_formats={"DateTime*": "int"}) as blocks:
+    bound = _row_bound(client, max(max_rows, 1))
+    with client.query_row_block_stream(sql, settings=bound, query_formats={"DateTime*": "int"}) as blocks:
         names, types = list(blocks.source.column_names), [kind.name for kind in blocks.source.column_types]
         for block in blocks:
             rows.extend(list(row) for row in block[: max_rows - len(rows)])
             if len(rows) >= max_rows:
                 break
     return names, types, rows
+
+
+def _row_bound(client: Any, rows: int) -> dict[str, int]:
+    """Settings by which ClickHouse itself ends an answer after so many rows; empty where they may not be set.
+
+    The library reads an answer that is broken off over HTTP to its very end, if it has one. The embedded engine
+    cancels it, and lets a reader set nothing; nor may a user whose profile is ``readonly = 1``.
+    """
+    limit = client.server_settings.get("limit") if str(client.uri).startswith("http") else None
+    return {"limit": rows} if limit and not limit.readonly else {}
 
 
 def _describe(client: Client, sql: str) -> tuple[list[str], list[str]]:

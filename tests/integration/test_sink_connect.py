@@ -8,13 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import ClassVar
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import sink_support as support
+from clickhouse_front import PASSWORD, Front
 
 from schemas import events
 from sinks.clickhouse import check_dsn, open_client
@@ -139,11 +137,10 @@ def test_a_killed_holder_does_not_lock_for_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo"])
-def test_times_are_exact_to_the_nanosecond_in_any_zone(tmp_path: Path, zone: str) -> None:
+def test_times_are_exact_to_the_nanosecond_in_any_zone(dsn: str, zone: str) -> None:
     times = [support.T0, 0, 1, 1_699_999_999_999_999_999, 4_102_444_799_999_999_999]
     log = support.MemoryLog()
     log.put(support.batch(*(events.Alert(time=time, name="xid", text="") for time in times)))
-    dsn = f"chdb://{tmp_path / 'db'}"
     with open_client(dsn) as client:
         migrate(client)
         Sink(log, client).drain()
@@ -172,37 +169,29 @@ def test_an_unreachable_server_is_one_line_without_password() -> None:
             pass
 
 
-class Refusing(BaseHTTPRequestHandler):
-    """A server that says no, and repeats what it was given."""
-
-    def do_POST(self) -> None:
-        body = b"Code: 516. DB::Exception: me: no login with s3cret/x. (AUTHENTICATION_FAILED) (version 26.9.2.1)\n"
-        self.send_response(403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST  # noqa: N815
-
-    def log_message(self, *_: object) -> None:
-        """Be quiet."""
-
-
-def test_a_server_that_refuses_never_makes_the_password_seen() -> None:
-    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            with (
-                pytest.raises(SinkError) as caught,
-                open_client(f"http://me:s3cret%2Fx@127.0.0.1:{server.server_port}/db"),
-            ):
-                pass
-        finally:
-            server.shutdown()
-            thread.join()
-    assert str(caught.value).endswith("refuses: me: no login with ***. (AUTHENTICATION_FAILED)")
+def test_a_server_that_repeats_the_password_never_makes_it_seen(front: Front) -> None:
+    text = f"writer: no login with {PASSWORD}. (AUTHENTICATION_FAILED)"
+    front.refuse_statements(516, text, 403, statement="SELECT VERSION()")
+    with pytest.raises(SinkError) as caught, open_client(front.dsn()):
+        pass
+    assert str(caught.value).endswith("refuses: writer: no login with ***. (AUTHENTICATION_FAILED)")
     assert caught.value.__suppress_context__
+
+
+def test_a_wrong_password_and_a_database_that_is_not_there_are_one_clear_line(front: Front) -> None:
+    place = rf"^ClickHouse at 127\.0\.0\.1:{front.port} refuses: "
+    wrong = "n0t the one"
+    with (
+        pytest.raises(SinkError, match=place + "writer: Authentication failed: .*AUTHENTICATION_FAILED") as caught,
+        open_client(front.dsn(password=wrong)),
+    ):
+        pass
+    assert wrong not in str(caught.value)
+    with (
+        pytest.raises(SinkError, match=place + r"Database nowhere does not exist\. \(UNKNOWN_DATABASE\)$"),
+        open_client(front.dsn("nowhere")),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -239,8 +228,7 @@ def test_an_address_of_a_known_form_passes_without_being_opened(dsn: str) -> Non
     check_dsn(dsn)
 
 
-def test_a_reader_of_the_embedded_engine_cannot_write(tmp_path: Path) -> None:
-    dsn = f"chdb://{tmp_path / 'db'}"
+def test_a_reader_cannot_write(dsn: str) -> None:
     with open_client(dsn) as client:
         client.command("CREATE TABLE t (a Int32) ENGINE = MergeTree ORDER BY a")
     with open_client(dsn, read_only=True) as client:
@@ -252,63 +240,20 @@ def test_a_reader_of_the_embedded_engine_cannot_write(tmp_path: Path) -> None:
         client.command("INSERT INTO t VALUES (1)")
 
 
-class Recording(BaseHTTPRequestHandler):
-    """A server whose user has the settings of ``readonly``, and that keeps what was sent along with each query."""
-
-    readonly = "0"
-    seen: ClassVar[list[dict[str, list[str]]]] = []
-
-    def do_POST(self) -> None:
-        sql = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-        self.seen.append({**parse_qs(urlsplit(self.path).query), "sql": [sql]})
-        body = self.answer(sql)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST  # noqa: N815
-
-    def answer(self, sql: str) -> bytes:
-        if "system.settings" in sql:
-            return native(name=["readonly"], value=[self.readonly], readonly=[int(self.readonly != "0")])
-        if "version()" in sql:
-            return b"26.9.2.1\tUTC\n"
-        return native(a=[1])
-
-    def log_message(self, *_: object) -> None:
-        """Be quiet."""
-
-
-def native(**columns: list[int] | list[str]) -> bytes:
-    """One block of ClickHouse's native format with columns of type UInt8 or String."""
-    block = bytes([len(columns), 1])
-    for name, values in columns.items():
-        kind = "String" if isinstance(values[0], str) else "UInt8"
-        block += bytes([len(name)]) + name.encode() + bytes([len(kind)]) + kind.encode()
-        for value in values:
-            block += bytes([len(value)]) + value.encode() if isinstance(value, str) else bytes([value])
-    return block
-
-
-@pytest.mark.parametrize(("profile", "sent"), [("0", ["1"]), ("1", None), ("2", None)])
+@pytest.mark.parametrize(("user", "readonly", "sent"), [("writer", 1, "1"), ("reader", 1, None), ("analyst", 2, None)])
 def test_a_server_is_asked_in_its_read_only_mode(
-    profile: str, sent: list[str] | None, monkeypatch: pytest.MonkeyPatch
+    front: Front, database: str, user: str, readonly: int, sent: str | None
 ) -> None:
-    monkeypatch.setattr(Recording, "readonly", profile)
-    monkeypatch.setattr(Recording, "seen", [])
-    with HTTPServer(("127.0.0.1", 0), Recording) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            with open_client(f"http://127.0.0.1:{server.server_port}/db", read_only=True) as client:
-                assert query(client, "SELECT a FROM t", 9)[2] == [[1]]
-        finally:
-            server.shutdown()
-            thread.join()
-    asked = Recording.seen[-1]
-    assert asked["sql"][0].startswith("SELECT a FROM t")
-    assert asked.get("readonly") == sent
+    with open_client(front.dsn(database, user=user), read_only=True) as client:
+        sql = "SELECT getSetting('readonly'), currentDatabase()"
+        assert query(client, sql, 9)[2] == [[readonly, database]]
+        # A user whose profile only reads may not set `readonly`, not even to what it is.
+        assert front.seen("SELECT GETSETTING")[-1].get("readonly") == sent
+        for write in ("CREATE TABLE t (a Int32) ENGINE = Memory", f"DROP DATABASE {database}"):
+            with pytest.raises(Exception, match="READONLY"):
+                client.command(write)
+        with pytest.raises(SinkError, match="READONLY"):
+            query(client, "SELECT 1 SETTINGS readonly = 0", 9)
 
 
 @pytest.mark.parametrize("names", [["holiday.jpg"], [".git"], ["logs", "data"]])

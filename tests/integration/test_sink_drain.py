@@ -1,4 +1,4 @@
-"""The sink over the real embedded engine: what goes in comes out, once."""
+"""The sink over the real engine, embedded and behind HTTP: what goes in comes out, once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas import codec, events, results
 from schemas.topics import TOPICS
 from sinks.clickhouse import Client, open_client
 from sinks.errors import SinkError
-from sinks.migrate import migrate
+from sinks.migrate import migrate, migrations
 from sinks.rows import Block, blocks_of
 from sinks.runs import Run, record_run
 from sinks.sink import SINK_TOPICS, Limits, Sink
@@ -26,8 +26,8 @@ EVENT_TABLES = ("logs", "stacks", "metrics", "collectives", "profiles", "alerts"
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with open_client(f"chdb://{tmp_path / 'db'}") as opened:
+def client(dsn: str) -> Iterator[Client]:
+    with open_client(dsn) as opened:
         migrate(opened)
         yield opened
 
@@ -45,7 +45,9 @@ def stored(client: Client, table: str, columns: list[str]) -> list[tuple[object,
 
 
 def finals(client: Client) -> dict[str, int]:
-    names = client.query("SELECT name FROM system.tables WHERE database = 'default' AND engine LIKE '%MergeTree'")
+    names = client.query(
+        "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'"
+    )
     return {
         name: client.query(f"SELECT count() FROM {name} FINAL").result_rows[0][0]
         for (name,) in sorted(names.result_rows)
@@ -67,6 +69,18 @@ def expected(table: str) -> Block:
     return Block(table, columns)
 
 
+def test_migrations_are_applied_once_in_order_and_outlive_closing(dsn: str) -> None:
+    names = [migration.name for migration in migrations()]
+    assert names == sorted(names)
+    with open_client(dsn) as client:
+        assert migrate(client) == names
+        assert migrate(client) == []
+    with open_client(dsn) as client:
+        assert migrate(client) == []
+        recorded = client.query("SELECT version, name, checksum FROM migrations FINAL ORDER BY version").result_rows
+    assert [tuple(row) for row in recorded] == [(one.version, one.name, one.checksum) for one in migrations()]
+
+
 def test_everything_stored_comes_back_equal(client: Client) -> None:
     counts = Sink(full_log(), client, run_id="r1").drain()
     for table in (*EVENT_TABLES, "windows", "late", "templates", "anomalies", "incidents", "dead_letters"):
@@ -85,20 +99,21 @@ def test_everything_stored_comes_back_equal(client: Client) -> None:
 
 
 def test_every_table_and_column_has_a_comment_and_every_column_is_filled(client: Client) -> None:
-    tables = client.query("SELECT name, comment FROM system.tables WHERE database = 'default'").result_rows
+    tables = client.query("SELECT name, comment FROM system.tables WHERE database = currentDatabase()").result_rows
     assert {name for name, _ in tables} >= {
         *EVENT_TABLES,
         *("windows", "templates", "anomalies", "incidents", "ranks", "jobs", "runs", "late", "dead_letters"),
     }
     assert [name for name, comment in tables if not comment] == []
     columns = client.query(
-        "SELECT table, name FROM system.columns WHERE database = 'default' AND comment = ''"
-        " AND table IN (SELECT name FROM system.tables WHERE database = 'default' AND engine LIKE '%MergeTree')"
+        "SELECT table, name FROM system.columns WHERE database = currentDatabase() AND comment = ''"
+        " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
     ).result_rows
     assert columns == []
     for table in (*EVENT_TABLES, "windows", "templates", "anomalies", "incidents", "ranks", "jobs", "late"):
         wanted = client.query(
-            "SELECT name FROM system.columns WHERE database = 'default' AND table = {t:String} AND default_kind = ''",
+            "SELECT name FROM system.columns"
+            " WHERE database = currentDatabase() AND table = {t:String} AND default_kind = ''",
             parameters={"t": table},
         ).result_rows
         assert {name for (name,) in wanted} == set(expected(table).columns), table
@@ -160,7 +175,10 @@ def test_same_log_same_rows_in_same_order_whatever_the_batches(client: Client) -
     Sink(log, client, run_id="big").drain()
     Sink(log, client, run_id="small", limits=Limits(rows=1, entries_per_read=1)).drain()
     for table in (*EVENT_TABLES, "windows", "anomalies", "incidents", "ranks"):
-        key = client.query(f"SELECT sorting_key FROM system.tables WHERE name = '{table}'").result_rows[0][0]
+        key = client.query(
+            "SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = {t:String}",
+            parameters={"t": table},
+        ).result_rows[0][0]
         sql = f"SELECT * EXCEPT run_id FROM {table} FINAL WHERE run_id = {{run:String}} ORDER BY {key}"
         big, small = (client.query(sql, parameters={"run": run}).result_rows for run in ("big", "small"))
         assert big == small, table

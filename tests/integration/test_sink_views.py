@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,9 +15,9 @@ from sinks.query import query
 from sinks.sink import Sink
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with open_client(f"chdb://{tmp_path / 'db'}") as opened:
+@pytest.fixture(scope="module")
+def client(shared_dsn: str) -> Iterator[Client]:
+    with open_client(shared_dsn) as opened:
         migrate(opened)
         log = support.MemoryLog()
         log.put(*support.everything())
@@ -29,18 +28,6 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 def ask(client: Client, sql: str) -> list[list[object]]:
     return query(client, sql, 100)[2]
-
-
-def test_migrations_are_applied_once_in_order_and_outlive_closing(tmp_path: Path) -> None:
-    names = [migration.name for migration in migrations()]
-    assert names == sorted(names)
-    with open_client(f"chdb://{tmp_path / 'db'}") as client:
-        assert migrate(client) == names
-        assert migrate(client) == []
-    with open_client(f"chdb://{tmp_path / 'db'}") as client:
-        assert migrate(client) == []
-        recorded = ask(client, "SELECT version, name, checksum FROM migrations FINAL ORDER BY version")
-    assert recorded == [[found.version, found.name, found.checksum] for found in migrations()]
 
 
 def test_a_changed_migration_is_refused_and_a_new_one_applied(client: Client) -> None:
@@ -160,3 +147,11 @@ def test_answers_are_bounded_exact_and_named_even_when_empty(client: Client) -> 
     times, one, tokyo, day = ask(client, sql)[0]
     assert (times, one) == (["2025-11-29T12:00:00.123456789Z"], "2025-11-29T12:00:00.123456789Z")
     assert (tokyo, str(day)) == ("2025-11-29T03:00:00Z", "2025-11-29")
+
+
+def test_an_answer_without_end_ends_at_the_bound(client: Client) -> None:
+    assert ask(client, "SELECT number FROM system.numbers")[-1] == [99]
+    assert ask(client, "SELECT number FROM numbers(1000) LIMIT 500") == [[number] for number in range(100)]
+    assert ask(client, "SELECT number FROM numbers(1000) ORDER BY number DESC LIMIT 2 OFFSET 1") == [[998], [997]]
+    assert ask(client, "SELECT count() FROM (SELECT number FROM numbers(1000))") == [[1000]]
+    assert len(ask(client, "SELECT number FROM numbers(1000) UNION ALL SELECT number FROM numbers(1000)")) == 100
