@@ -70,11 +70,11 @@ class Outbox:
         """
         if not self._closed:
             self._settle(now)
-            self._fill(now)
             self._admit(now)
             self._fill(now)
             self._send(now)
             self._spill(now)
+            self._flight.forget(self._spool.oldest)
             self._spool.save()
         return self._news()
 
@@ -84,7 +84,6 @@ class Outbox:
             return []
         self._settle(now)
         self._inbox.close()
-        self._spill(None)
         left = [held.record for held in self._flight.unspooled()]
         while (record := self._inbox.take()) is not None:
             left.append(record)
@@ -155,7 +154,6 @@ class Outbox:
     def _store(self, record: Record) -> None:
         """Write the record to the spool behind all that came before it."""
         stored = self._spill(None) and self._spool.append(record)
-        self._flight.forget(self._spool.oldest)
         if not stored:
             self.counters.drop(DropReason.SPOOL_FAILED, 1, record.events)
 
@@ -171,7 +169,6 @@ class Outbox:
             if place is None:
                 return False
             self._flight.spooled(held, place)
-        self._flight.forget(self._spool.oldest)
         return True
 
     def _send(self, now: int) -> None:

@@ -164,12 +164,14 @@ class Spool:
         while self._segments and self.bytes + length > self._most:
             self._drop_oldest()
         try:
-            active = self._writer.write(body, record.events)
+            self._writer.write(body, record.events)
         except OSError as error:
             self.trouble = self._folder.said(error)
             return False
-        if not self._segments or self._segments[-1] is not active:
-            self._segments.append(active)
+        finally:
+            active = self._writer.active
+            if active is not None and active not in self._segments[-1:]:
+                self._segments.append(active)
         self.bytes += length
         self._counters.spooled_records += 1
         self.trouble = ""

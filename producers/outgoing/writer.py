@@ -20,8 +20,8 @@ class SegmentWriter:
         self.active: Segment | None = None
         self.next = 1
 
-    def write(self, body: bytes, events: int) -> Segment:
-        """Write one frame; returns its file, already grown. Raises OSError; then the file is as before."""
+    def write(self, body: bytes, events: int) -> None:
+        """Write one frame into the active file, a new one if need be. Raises OSError; then the file is as before."""
         active = self._room_for(HEADER + len(body))
         data = frame(body, active.records, active.events)
         try:
@@ -35,7 +35,6 @@ class SegmentWriter:
         active.size += len(data)
         active.records += 1
         active.events += events
-        return active
 
     def roll(self) -> None:
         """Write no more into the active file."""

@@ -92,13 +92,16 @@ class Unreliable(FakeTransport):
 class World:
     """One log, one spool folder, and boots of a producer that come and go."""
 
-    def __init__(self, root: Path, seed: int, *, strict: bool, full: bool, refuses: float, disk: bool) -> None:
+    def __init__(
+        self, root: Path, seed: int, *, strict: bool, full: bool, refuses: float, disk: bool, deaths: bool = True
+    ) -> None:
         self.rng = random.Random(seed)
         small = SMALL if full else msgspec.structs.replace(SMALL, spool_bytes=50_000_000)
         self.config = msgspec.structs.replace(small, unspooled_s=0.0 if strict else 2.0, inbox_bytes=16_000)
         self.root = root
         self.refuses = refuses
         self.disk = disk
+        self.deaths = deaths
         self.now = T0
         self.boot = 0
         self.seq = 0
@@ -126,7 +129,8 @@ class World:
 
     def step(self) -> None:
         kind = self.rng.choices(
-            ["put", "pump", "outage", "die", "cut", "close", "disk"], [40, 40, 3, 1, 1, 1, 3 if self.disk else 0]
+            ["put", "pump", "outage", "disk", "die", "cut", "close"],
+            [40, 40, 3, 3 * self.disk, self.deaths, self.deaths, self.deaths],
         )[0]
         getattr(self, f"on_{kind}")()
         self.check()
@@ -145,9 +149,9 @@ class World:
     def on_pump(self) -> None:
         for _ in range(self.rng.randrange(1, 6)):
             self.now += self.rng.choice([SECOND // 20, SECOND // 4, SECOND])
+            self.disk_failed = False
             self.outbox.pump(self.now)
         self.unpumped = []
-        self.disk_failed = bool(self.disk_error)
 
     def on_outage(self) -> None:
         self.transport.up = not self.transport.up
@@ -229,7 +233,8 @@ def run(world: World, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pwrite = os.pwrite
 
     def writing(file: int, data: bytes, at: int) -> int:
-        if world.disk_error:
+        if world.disk_error and world.rng.random() < 0.6:
+            world.disk_failed = True
             raise OSError(world.disk_error, os.strerror(world.disk_error))
         return pwrite(file, data, at)
 
@@ -253,6 +258,17 @@ def test_every_record_arrives_or_is_counted(tmp_path: Path, seed: int, monkeypat
     world = World(tmp_path, seed, strict=bool(seed % 2), full=True, refuses=0.03, disk=False)
     run(world, 400, monkeypatch)
     assert world.lost["spool failed"] == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_one_boot_every_record_is_counted_once(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, seed, strict=bool(seed % 2), full=True, refuses=0.03, disk=bool(seed % 3), deaths=False)
+    run(world, 400, monkeypatch)
+    counted = world.outbox.counters
+    assert counted.put_records == counted.sent_records + sum(counted.dropped_records.values())
+    assert counted.put_events == counted.sent_events + sum(counted.dropped_events.values())
+    letters = {sent.key for sent in world.log if not name_of(sent)}
+    assert len(world.put) == counted.put_records - counted.letters and len(letters) <= counted.letters
 
 
 @pytest.mark.parametrize("seed", range(30))

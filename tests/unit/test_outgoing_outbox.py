@@ -138,6 +138,19 @@ def test_what_stays_unsafe_is_written_down_while_it_is_with_the_transport(tmp_pa
     assert after.values == values
 
 
+def test_what_became_safe_before_a_kill_is_not_sent_again(tmp_path: Path) -> None:
+    transport = FakeTransport(up=False)
+    outbox = outbox_at(tmp_path, transport, STRICT)
+    values = put(outbox, 10)
+    outbox.pump(T0)
+    transport.up = True
+    pump(outbox, 5)
+    die(outbox._spool)
+    after = FakeTransport()
+    pump(outbox_at(tmp_path, after))
+    assert transport.values == values[:5] and after.values == values[5:]
+
+
 def test_a_clock_that_is_set_back_writes_at_once_and_does_not_stop_retries(tmp_path: Path) -> None:
     transport = FakeTransport(up=False)
     outbox = outbox_at(tmp_path, transport)

@@ -228,15 +228,28 @@ def test_a_hole_over_many_records_counts_all_of_them(tmp_path: Path) -> None:
     data = bytearray(files(tmp_path)[0].read_bytes())
     length = len(data) // 20
     data[5 * length + 7 : 12 * length + 3] = b"\xaa" * (7 * length - 4)
+    data[16 * length + 40] ^= 1
     files(tmp_path)[0].write_bytes(bytes(data))
     counters = Counters()
-    assert drain(spool_at(tmp_path, counters=counters)) == values[:5] + values[13:]
-    assert dropped(counters) == {"damaged": (8, 16)}
+    assert drain(spool_at(tmp_path, counters=counters)) == values[:5] + values[13:16] + values[17:]
+    assert dropped(counters) == {"damaged": (9, 18)}
+
+
+def test_frames_that_stand_there_a_second_time_are_passed_over(tmp_path: Path) -> None:
+    before = spool_at(tmp_path)
+    values = fill(before, 4)
+    die(before)
+    data = files(tmp_path)[0].read_bytes()
+    length = len(data) // 4
+    files(tmp_path)[0].write_bytes(data[: 3 * length] + data[length : 3 * length] + b"?" + data[: 4 * length])
+    counters = Counters()
+    assert drain(spool_at(tmp_path, counters=counters)) == values
+    assert dropped(counters) == {}
 
 
 def test_a_mark_inside_a_record_does_not_pass_for_a_frame(tmp_path: Path) -> None:
     before = spool_at(tmp_path)
-    assert before.append(record(MARK * 50 + bytes(HEADER)))
+    assert before.append(record(MARK * 50 + frame(b"far ahead", 1_000_000, 5)[:-1] + bytes(HEADER)))
     values = fill(before, 2)
     die(before)
     path = files(tmp_path)[0]
@@ -420,7 +433,7 @@ def test_what_is_held_and_safe_lets_its_file_go(tmp_path: Path) -> None:
     for place in places:
         assert place is not None
         spool.ack(place)
-    assert len(files(tmp_path)) == 1
+    assert len(files(tmp_path)) == 1 and not spool._taken
 
 
 def test_settings_reach_the_spool(tmp_path: Path) -> None:
