@@ -9,11 +9,10 @@ from producers.times import SECOND
 from schemas.codec import encode, headers, kind_of
 from schemas.events import Tick
 from schemas.ports import Log
-from schemas.topics import RAW_KINDS, RAW_TOPICS
+from schemas.topics import RAW_TOPIC_OF, RAW_TOPICS
 
 MOST_TICKS = 100_000
 """Ticks of a recording; one that lasts longer has fewer than one a second."""
-_TOPICS = {kind: topic for topic, kind in RAW_KINDS.items()}
 
 
 def publish(recording: Recording, log: Log, *, until: int | None, closing_ns: int) -> int:
@@ -60,7 +59,7 @@ def _append(recording: Recording, at: int, log: Log) -> None:
     arrival = recording.arrivals[at]
     kind = kind_of(arrival.batch.events[0])
     key = arrival.batch.identity.key.encode("utf-8")
-    log.append(_TOPICS[kind], key, encode(arrival.batch), headers(kind), arrival.time)
+    log.append(RAW_TOPIC_OF[kind], key, encode(arrival.batch), headers(kind), arrival.time)
 
 
 def _tick(log: Log, time: int) -> None:

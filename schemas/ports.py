@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
 import msgspec
@@ -61,3 +62,39 @@ class Subscription(Protocol):
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> bool:
         """Let the group begin at these offsets from now on; false where that has to be tried again. Raises LogError."""
+
+
+class Refusal(StrEnum):
+    """Why a record will never be safe however often it is sent; every other reason is an outage that may pass."""
+
+    TOO_LARGE = "too large"
+    UNKNOWN_TOPIC = "unknown topic"
+    NOT_AUTHORISED = "not authorised"
+
+
+def refusal_of(reason: str) -> Refusal | None:
+    """The refusal that a reason names, alone or before ``": "`` and details; null if sending again may help."""
+    head = reason.partition(": ")[0]
+    return Refusal(head) if head in list(Refusal) else None
+
+
+class Transport(Protocol):
+    """Sends records to a log without waiting."""
+
+    def send(
+        self,
+        topic: str,
+        key: bytes,
+        value: bytes,
+        headers: Mapping[str, str],
+        time: int,
+        done: Callable[[str | None], None],
+    ) -> bool:
+        """Take the record over; false if there is no room now.
+
+        ``done`` is called from poll() later, once: with null when the record is safe, or with the reason why it is
+        not. A reason that ``refusal_of`` knows is final; after any other the record will be sent again.
+        """
+
+    def poll(self) -> None:
+        """Run the callbacks that are due, in the caller's thread; never waits."""

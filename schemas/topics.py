@@ -49,6 +49,9 @@ RAW_KINDS: dict[str, str] = {
 }
 """Raw topic to the kind it carries."""
 
+RAW_TOPIC_OF: dict[str, str] = {kind: name for name, kind in RAW_KINDS.items()}
+"""Kind to the raw topic that carries it."""
+
 STAMPED: dict[str, str] = {
     kind: f"stamped.{name}" for name, kind in RAW_KINDS.items() if kind not in ("heartbeat", "topology", "job")
 }
