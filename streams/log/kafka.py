@@ -7,33 +7,17 @@ client's business, count in milliseconds, and decide how long a record is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from schemas.ports import Entry, LogError, TooLargeError
 from schemas.topics import TOPICS
 from streams.log.kafka_client import TIME_HEADER, WAIT_S, Errors, entry_of, made, reason_of
+from streams.log.kafka_producer import OVERHEAD, PRODUCER
 from streams.log.kafka_settings import KafkaSettings
 
 READ_WAIT_S = 30.0
 """How long a read may bring nothing before it is an error."""
-
-_OVERHEAD = 1024
-"""Room for what Kafka puts around a record."""
-
-PRODUCER: dict[str, Any] = {
-    "enable.idempotence": True,
-    "partitioner": "murmur2_random",
-    "compression.type": "lz4",
-    "linger.ms": 20,
-    "batch.size": 1_000_000,
-    "queue.buffering.max.kbytes": 131_072,
-    "queue.buffering.max.messages": 100_000,
-    # A broker that is away is waited for; what it refuses for good is reported all the same.
-    "message.timeout.ms": 0,
-    "message.max.bytes": max(topic.most_bytes for topic in TOPICS.values()) + _OVERHEAD,
-}
 
 
 class KafkaLog:
@@ -76,7 +60,7 @@ class KafkaLog:
         self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int, partition: int | None = None
     ) -> None:
         """Append to the key's partition, or to ``partition``; waits where too much is on its way already."""
-        if len(key) + len(value) + _OVERHEAD > TOPICS[topic].most_bytes:
+        if len(key) + len(value) + OVERHEAD > TOPICS[topic].most_bytes:
             raise TooLargeError(f"a record of {len(value)} bytes is more than topic {topic} takes")
         self._raise_failure()
         sent: list[tuple[str, str | bytes | None]] = [*headers.items(), (TIME_HEADER, str(time))]
