@@ -108,12 +108,17 @@ class WindowBuffer:
         present = self._watermarks.get(topic, sent)
         by_window: dict[int, list[int]] = {}
         retimed: dict[int, int] = {}
-        for index, event in enumerate(batch.events):
-            time = event.time
-            self.ahead_ns = max(self.ahead_ns, time - present)
-            if time > present + self._config.skew_ns:
-                time = retimed[index] = present
-            by_window.setdefault(time // self._config.window_ns, []).append(index)
+        window_ns, latest = self._config.window_ns, present + self._config.skew_ns
+        times = [event.time for event in batch.events]
+        first, last = min(times, default=0), max(times, default=0)
+        self.ahead_ns = max(self.ahead_ns, last - present)
+        if times and last <= latest and first // window_ns == last // window_ns:
+            by_window[first // window_ns] = list(range(len(times)))
+            times = []
+        for index, time in enumerate(times):
+            if time > latest:
+                retimed[index] = present
+            by_window.setdefault(retimed.get(index, time) // window_ns, []).append(index)
         outcome: dict[Arrival, list[tuple[int, int]]] = {}
         for window, indices in sorted(by_window.items()):
             fate = self._fate(topic, window)

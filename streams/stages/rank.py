@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -226,20 +227,19 @@ def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[event
     """A worker's events in the one order that does not depend on arrival, its richest identity, how many re-timed."""
     keyed = []
     ahead = 0
-    for identity, part in items:
+    for _, part in items:
         batch = part.batch
+        kind, producer, boot, seq = part.kind, batch.producer, batch.boot, batch.seq
         for index in part.indices:
             event = batch.events[index]
             if index in part.retimed:
                 ahead += 1
                 event = msgspec.structs.replace(event, time=part.retimed[index], time_source="inferred")
-            keyed.append(((event.time, part.kind, batch.producer, batch.boot, batch.seq, index), identity, event))
-    keyed.sort(key=lambda item: item[0])
-    richest = min(
-        (identity for _, identity, _ in keyed),
-        key=lambda identity: (-len(msgspec.json.encode(identity)), msgspec.json.encode(identity)),
-    )
-    return richest, [event for _, _, event in keyed], ahead
+            keyed.append(((event.time, kind, producer, boot, seq, index), event))
+    keyed.sort(key=itemgetter(0))
+    encoded = [(msgspec.json.encode(identity), identity) for identity, part in items if part.indices]
+    _, richest = min(encoded, key=lambda found: (-len(found[0]), found[0]))
+    return richest, [event for _, event in keyed], ahead
 
 
 def _stamped(identity: Identity, stamped: list[events.Event], summary: results.Window, time: int) -> list[Output]:

@@ -34,11 +34,33 @@ class WorkerState(msgspec.Struct, kw_only=True):
     detectors: dict[str, msgspec.Raw] = {}
 
 
+class _Signature:
+    """Lines of one shape being counted, in order of time."""
+
+    def __init__(self, signature: str, masked: str, event: events.Log) -> None:
+        self.signature = signature
+        self.masked = masked
+        self.count = 1
+        self.first = self.last = event.time
+        self.example = event.text[:500]
+
+    @property
+    def counted(self) -> results.SignatureCount:
+        return results.SignatureCount(
+            signature=self.signature,
+            masked=self.masked,
+            count=self.count,
+            first=self.first,
+            last=self.last,
+            example=self.example,
+        )
+
+
 class _Draft:
     """A window being summed up."""
 
     def __init__(self) -> None:
-        self.signatures: dict[str, results.SignatureCount] = {}
+        self.signatures: dict[str, _Signature] = {}
         self.points: dict[str, list[Point]] = {}
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
         self.fatals: list[results.Fatal] = []
@@ -86,7 +108,7 @@ def summarise(
         world_size=draft.world_size,
         layout=draft.layout,
         announced=sorted(set(draft.announced)),
-        signatures=[draft.signatures[key] for key in sorted(draft.signatures)],
+        signatures=[draft.signatures[key].counted for key in sorted(draft.signatures)],
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
         gauges=[gauge_of(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
         stacks=spans_of(draft.stacks),
@@ -124,9 +146,9 @@ def _take(
     return _stamp(event, state)
 
 
-def _stamp(event: events.Event, state: WorkerState) -> events.Event:
+def _stamp(event: events.Event, state: WorkerState, **more: Any) -> events.Event:
     iteration = event.iteration if event.iteration is not None else state.iteration
-    return msgspec.structs.replace(event, phase=state.phase, iteration=iteration)
+    return msgspec.structs.replace(event, phase=state.phase, iteration=iteration, **more)
 
 
 def _log(
@@ -143,8 +165,7 @@ def _log(
             draft.stopped = min(event.time, draft.stopped or event.time)
     else:
         _training_line(draft, state, event)
-    stamped = _stamp(event, state)
-    return msgspec.structs.replace(stamped, signature=signature)
+    return _stamp(event, state, signature=signature)
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log) -> None:
@@ -180,18 +201,10 @@ def _count_signature(draft: _Draft, event: events.Log, masked: str, signature: s
         if len(draft.signatures) >= config.signatures_per_window:
             _drop(draft, "signatures")
             return
-        draft.signatures[signature] = results.SignatureCount(
-            signature=signature,
-            masked=masked,
-            count=1,
-            first=event.time,
-            last=event.time,
-            example=event.text[:500],
-        )
+        draft.signatures[signature] = _Signature(signature, masked, event)
         return
-    draft.signatures[signature] = msgspec.structs.replace(
-        known, count=known.count + 1, last=max(known.last, event.time), first=min(known.first, event.time)
-    )
+    known.count += 1
+    known.last = max(known.last, event.time)
 
 
 def _extreme(draft: _Draft, name: str, value: float | None) -> bool:
