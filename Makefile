@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test check format schemas lock clean
+.PHONY: demo test check format schemas lock clean bench-live bench-kill
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -22,6 +22,12 @@ check: .venv/run ## format, lint, types, architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m schemas.generate --check
+
+bench-live: .venv/run ## events a second from topics to rows, beside plain and batched Faust pipelines
+	$(BIN)/python tests/benchmarks/live.py
+
+bench-kill: .venv/run ## kill workers and sink again and again; prints what was lost and what came twice
+	$(BIN)/python tests/benchmarks/kill.py
 
 format: .venv/run
 	$(BIN)/ruff format .

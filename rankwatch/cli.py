@@ -37,6 +37,7 @@ over Kafka (--kafka HOST:PORT, --kafka-config FILE or KAFKA_BOOTSTRAP_SERVERS sa
   rankwatch topics create                         once for a deployment
   rankwatch worker                                events in, anomalies and incidents out; as many as you like
   rankwatch sink                                  what they say into ClickHouse
+  rankwatch feed                                  notices and incidents as they are published
 """
 
 

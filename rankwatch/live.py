@@ -53,19 +53,22 @@ def add_commands(
         help="unreadable records in a row that stop it (default 100)",
     )
     worker.add_argument(
-        "--patience-s",
-        type=float,
-        default=300.0,
-        metavar="S",
-        help="without progress before it ends itself (default 300)",
-    )
-    worker.add_argument(
         "--session-s", type=float, default=15.0, metavar="S", help="after which a dead worker is replaced (default 15)"
     )
     sink = command(commands, "sink", "store what the stages say in ClickHouse", "")
-    for one in (topics, publish, worker, sink):
+    feed = command(commands, "feed", "notices and incidents as they are published", "")
+    feed.add_argument("--from-beginning", action="store_true", help="first what the topics still hold")
+    feed.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
+    for one in (topics, publish, worker, sink, feed):
         _kafka_arguments(one)
     for one in (worker, sink):
+        one.add_argument(
+            "--patience-s",
+            type=float,
+            default=300.0,
+            metavar="S",
+            help="without progress before it ends itself, for others to take over (default 300)",
+        )
         one.add_argument("--listen", metavar="HOST:PORT", help="answer /metrics and /healthz there")
     return sink
 
@@ -95,4 +98,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "publish": _runs("rankwatch.publish"),
     "worker": _runs("rankwatch.worker"),
     "sink": _runs("rankwatch.store"),
+    "feed": _runs("rankwatch.feed"),
 }

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from rankwatch import home
 from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import serving
 from rankwatch.errors import UsageError
+from rankwatch.guard import guard, trouble_of
+from rankwatch.signals import stopping
 from sinks.clickhouse import Client, check_dsn, open_client
 from sinks.errors import SinkError
 from sinks.live import LiveSink
@@ -21,6 +22,10 @@ from sinks.metrics import SinkMetrics
 from sinks.migrate import migrate
 from sinks.sink import SINK_TOPICS
 from streams.log.kafka_group import KafkaGroup
+from streams.watchdog import Vitals, Watchdog
+
+LAGS_S = 1.0
+"""How often it is asked how much is unread."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,26 +33,39 @@ def run(arguments: argparse.Namespace) -> int:
 
     with deployment_of(arguments) as (_, _), ExitStack() as stack:
         settings = settings_of(arguments)
-        stopping = _stopping()
-        client = stack.enter_context(_database(arguments.clickhouse, stopping))
+        stop = stopping()
+        client = stack.enter_context(_database(arguments.clickhouse, stop))
         group = KafkaGroup(settings, "sink", SINK_TOPICS)
         stack.callback(group.close)
         sink = LiveSink(client, group)
         group.forget = sink.forget
-        address = stack.enter_context(serving(arguments.listen, [SinkMetrics(sink, group.lags)], lambda: sink.trouble))
+        vitals = Vitals()
+        dog = Watchdog(vitals, patience_s=arguments.patience_s, now=time.monotonic())
+        metrics = SinkMetrics(sink, lambda: vitals.lags)
+        address = stack.enter_context(serving(arguments.listen, [metrics], lambda: sink.trouble or trouble_of([dog])))
         announce(f"sink, group {settings.prefix}sink, Kafka at {settings.bootstrap}", address)
-        _loop(sink.step, lambda: sink.trouble, stopping)
+        guard([dog])
+        _loop(sink, group, vitals, stop)
         sink.finish(time.monotonic())
         print(f"rankwatch: stored {sum(sink.counts.values())} rows", file=sys.stderr)
     return 0
 
 
-def _loop(step: Callable[[float], None], trouble: Callable[[], str], stopping: threading.Event) -> None:
+def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event) -> None:
     said = ""
-    while not stopping.is_set():
-        step(time.monotonic())
-        if trouble() != said:
-            said = trouble()
+    looked = 0.0
+    while not stop.is_set():
+        now = time.monotonic()
+        sink.step(now)
+        vitals.beats += 1
+        vitals.taken = sink.entries
+        if now - looked >= LAGS_S:
+            looked = now
+            vitals.lags = group.lags()
+        # While the database is away nothing moves on, and that is no fault of this process.
+        vitals.excused = bool(sink.trouble)
+        if sink.trouble != said:
+            said = sink.trouble
             print(f"rankwatch: {f'waiting: {said}' if said else 'going on'}", file=sys.stderr, flush=True)
 
 
@@ -74,11 +92,3 @@ def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
                 continue
             yield client
             return
-
-
-def _stopping() -> threading.Event:
-    """Set when the process is asked to stop."""
-    event = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: event.set())
-    return event

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import os
-import sys
-import threading
 import time
 from contextlib import ExitStack
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import serving
+from rankwatch.guard import guard, trouble_of
 from streams import app
 from streams.config import StreamConfig
 from streams.live import Limits, LiveStages, StageName
@@ -23,9 +20,6 @@ from streams.watchdog import Watchdog
 
 TICK_S = 1.0
 """How often the owner of a partition appends the time, where the workers' clock counts."""
-
-LOOK_S = 1.0
-"""How often the watchdog looks."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,27 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
         metrics.append(WorkerMetrics(live, wiring.vitals))
         dogs.append(Watchdog(wiring.vitals, patience_s=arguments.patience_s, now=time.monotonic()))
     with ExitStack() as stack:
-        address = stack.enter_context(serving(arguments.listen, list(metrics), lambda: _trouble(dogs)))
+        address = stack.enter_context(serving(arguments.listen, list(metrics), lambda: trouble_of(dogs)))
         announce(
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
         )
-        threading.Thread(target=_watch, args=(dogs,), name="watchdog", daemon=True).start()
+        guard(dogs)
         app.run(wirings)
     return 0
-
-
-def _trouble(dogs: list[Watchdog]) -> str:
-    found = [dog.look(time.monotonic()) for dog in dogs]
-    return "; ".join(f"{health.value} for {seconds:.0f} s" for health, seconds in found if seconds)
-
-
-def _watch(dogs: list[Watchdog]) -> None:
-    """Outside the event loop, since that may be what stands still; ends the process, others take over."""
-    while True:
-        time.sleep(LOOK_S)
-        for dog in dogs:
-            lost = dog.lost(time.monotonic())
-            if lost is not None:
-                faulthandler.dump_traceback(all_threads=True)
-                print(f"rankwatch: {lost.value} for {dog.patience_s:g} s: giving up", file=sys.stderr, flush=True)
-                os._exit(1)

@@ -15,10 +15,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 import faust
 import msgspec
+from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 
 from schemas.ports import Entry
@@ -198,14 +200,18 @@ class Wiring:
 
     async def _beat(self) -> None:
         """A sign of life, and how much there is to read, as the last fetches saw it."""
+        self.vitals.busy = bool(self.app.rebalancing)
+        self.vitals.beats += 1
+        with suppress(AssertionError, ConsumerNotStarted):  # what was asked for may just have gone to others
+            self.vitals.lags = self._lags()
+
+    def _lags(self) -> dict[Place, int]:
         consumer = self.app.consumer
         lags = {}
         for place, offset in self._live.next_offsets().items():
             high = consumer.highwater(TP(self._prefix + place[0], place[1]))
             lags[place] = max((high or 0) - offset, 0)
-        self.vitals.lags = lags
-        self.vitals.busy = bool(self.app.rebalancing)
-        self.vitals.beats += 1
+        return lags
 
 
 def run(wirings: Sequence[Wiring]) -> NoReturn:

@@ -120,7 +120,9 @@ class LiveStages:
     def next_offsets(self) -> dict[Place, int]:
         """How far each place was read."""
         return {
-            place: runner.stage.next_offset(*place) for runner in self.runners.values() for place in runner.stage.inputs
+            place: runner.stage.next_offset(*place)
+            for runner in list(self.runners.values())
+            for place in runner.stage.inputs
         }
 
 

@@ -19,7 +19,8 @@ class Health(Enum):
 class Vitals:
     """Written by the event loop: ``beats`` count its signs of life, ``taken`` the entries that went through.
 
-    ``lags`` are entries not yet taken in, ``busy`` says that the group is being rearranged.
+    ``lags`` are entries not yet taken in, ``busy`` says that the group is being rearranged, ``excused`` that something
+    outside is waited for.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,7 @@ class Vitals:
         self.taken = 0
         self.lags: dict[Place, int] = {}
         self.busy = False
+        self.excused = False
 
 
 class Watchdog:
@@ -48,7 +50,7 @@ class Watchdog:
         vitals = self._vitals
         if vitals.beats != self._beats:
             self._beats, self._beat_at = vitals.beats, now
-        waiting = vitals.busy or any(vitals.lags.values())
+        waiting = not vitals.excused and (vitals.busy or any(vitals.lags.values()))
         if vitals.taken != self._taken or not waiting:
             self._taken, self._moved_at = vitals.taken, now
         if now - self._beat_at > self.doubt_s:

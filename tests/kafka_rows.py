@@ -57,12 +57,12 @@ def produced(recording: Recording) -> dict[str, int]:
     return counts
 
 
-def differences(expected: Rows, found: Rows) -> list[str]:
-    """Losses and duplicates by table, in words; empty where both show the same."""
-    said = []
-    for table in sorted(expected.keys() | found.keys()):
+def losses(expected: Rows, found: Rows) -> tuple[int, int, int]:
+    """How many rows are lost, are others than expected, and are shown twice."""
+    lost = others = twice = 0
+    for table in expected.keys() | found.keys():
         wanted, seen = expected.get(table, []), found.get(table, [])
-        lost, more = len(set(wanted) - set(seen)), len(set(seen) - set(wanted))
-        if lost or more or len(wanted) != len(seen):
-            said.append(f"{table}: {lost} lost, {more} others, {len(seen) - len(set(seen))} twice, of {len(wanted)}")
-    return said
+        lost += len(set(wanted) - set(seen))
+        others += len(set(seen) - set(wanted))
+        twice += len(seen) - len(set(seen))
+    return lost, others, twice

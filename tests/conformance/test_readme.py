@@ -60,7 +60,7 @@ def test_every_command_line_is_understood(words: list[str]) -> None:
 @pytest.mark.parametrize("flag", FLAGS)
 def test_every_flag_of_the_prose_belongs_to_a_command(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     helps = []
-    for command in ("diagnose", "demo", "sql", "migrate"):
+    for command in ("diagnose", "demo", "sql", "migrate", "topics", "publish", "worker", "sink", "feed"):
         with pytest.raises(SystemExit):
             parser().parse_args([command, "--help"])
         helps.append(capsys.readouterr().out)

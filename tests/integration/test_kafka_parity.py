@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -79,4 +80,5 @@ def test_workers_that_join_and_leave_in_the_middle_change_nothing(kafka: str, tm
         time.sleep(4)
         first.terminate()
         check(live, recording)
-        assert first.wait(30) == 0
+        # Asked to stop before it was up, it ends by the signal.
+        assert first.wait(30) in (0, -signal.SIGTERM)

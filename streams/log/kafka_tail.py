@@ -1,0 +1,48 @@
+"""Follows some topics of a deployment from now on, or from their beginning; belongs to no group, commits nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition
+
+from schemas.ports import Entry, LogError
+from streams.log.kafka import KafkaLog
+from streams.log.kafka_client import Errors, entry_of, made, reason_of
+
+_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._PARTITION_EOF)
+
+
+class KafkaTail:
+    """All partitions of ``topics``; with ``beginning`` what is kept comes first."""
+
+    def __init__(self, log: KafkaLog, topics: Sequence[str], *, beginning: bool) -> None:
+        self._settings = log.settings
+        self._errors = Errors()
+        own = {"group.id": f"{log.settings.prefix}tail", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        self._consumer = made(Consumer, log.settings, self._errors, **own)
+        since = OFFSET_BEGINNING if beginning else OFFSET_END
+        self._consumer.assign(
+            [
+                TopicPartition(log.name_of(topic), number, since)
+                for topic in topics
+                for number in range(log.partitions(topic))
+            ]
+        )
+
+    def poll(self, limit: int, wait_s: float) -> list[tuple[str, Entry]]:
+        """Up to ``limit`` (topic, entry). Raises LogError; a cluster that is away is waited for."""
+        found = []
+        for message in self._consumer.consume(limit, wait_s):
+            error = message.error()
+            if error is None:
+                raw: Any = message
+                found.append((raw.topic().removeprefix(self._settings.prefix), entry_of(message)))
+            elif error.code() not in _PASSING:
+                raise LogError(reason_of(self._settings, error, self._errors))
+        return found
+
+    def close(self) -> None:
+        """Let go of the cluster."""
+        self._consumer.close()
