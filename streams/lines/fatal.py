@@ -98,6 +98,9 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
+_ANY_LINE = re.compile("|".join(rule.line.pattern for rule in RULES if rule.line is not None))
+"""Whether any rule speaks of a line at all: almost none does, and one search says so."""
+
 _DATA = re.compile(r"DataLoader|[Dd]ataset|\bshard|\bsampler|\btokeniz", re.ASCII)
 _CHECKPOINT = re.compile(r"checkpoint|ckpt", re.IGNORECASE)
 _CONFIGURATION = re.compile(r"config|argument|yaml|hyperparam", re.IGNORECASE)
@@ -108,8 +111,10 @@ def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
     chain = parse_chain(event.text)
     if not chain:
         said = peel(event.text.split("\n", 1)[0][:_LONGEST])
-        rule = next((rule for rule in RULES if rule.line is not None and rule.line.search(said)), None)
-        return None if rule is None else _fatal(event, rule, said, "")
+        if not _ANY_LINE.search(said):
+            return None
+        spoken = next(rule for rule in RULES if rule.line is not None and rule.line.search(said))
+        return _fatal(event, spoken, said, "")
     rules = [_rule_of(traceback) for traceback in chain]
     passed_on = next((rule for rule in rules if rule is not None and rule.role == "cascade"), None)
     last, rule = chain[-1], passed_on or rules[-1]

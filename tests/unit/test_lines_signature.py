@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from detection_support import FIXED, traceback
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.lines.signature import LIMIT, mask, peel, shape, signature_of
+from streams.lines.signature import LIMIT, VARIABLE, mask, peel, shape, signature_of
 
 BODY = "saving model shards done"
 PREFIXES = st.one_of(
@@ -181,3 +183,52 @@ def test_only_the_first_characters_count(text: str, times: int) -> None:
 def test_a_shape_is_a_pure_function_of_the_text_and_never_fails(text: str) -> None:
     assert shape(text) == shape(text)
     assert peel(peel(text)) == peel(text)
+
+
+WORDS = st.sampled_from(
+    [
+        *(
+            "step",
+            "12",
+            "-3.5e7",
+            "nan",
+            "inf",
+            "INF",
+            "\u0131nf",
+            "\u0130NF",
+            "loss:",
+            "lr =",
+            "0xfF",
+            "deadbeef01",
+            "10.0.0.1:80",
+            "[::ffff:10.0.0.1]",
+        ),
+        *(
+            "/data/x",
+            "s3://b/k",
+            "https://h/p?q=1",
+            "2026-11-29 18:00:01,5",
+            "a1b2",
+            "x=",
+            "k/v",
+            "٣",
+            "_7",
+            ".5",
+            "1.2.3.4.5",
+        ),
+        "0123abcd-0123-4567-89ab-0123456789ab",
+    ]
+)
+TEXTS = st.one_of(
+    st.lists(st.tuples(WORDS, st.sampled_from(["", " ", ": ", "=", "/", ".", "-", "_", "é"]))).map(
+        lambda parts: "".join(word + gap for word, gap in parts)
+    ),
+    st.text(alphabet="0123456789abcdefnsghi/.:-+_[] xXTZ\u017f\u0130\u0131é٣"),
+)
+
+
+@given(TEXTS)
+@settings(max_examples=3000)
+def test_asking_first_where_a_variable_may_begin_changes_no_mask(text: str) -> None:
+    plain = re.compile(VARIABLE, re.VERBOSE)
+    assert mask(text) == plain.sub(lambda found: f"<{found.lastgroup}>", text)
