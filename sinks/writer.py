@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -38,12 +39,14 @@ class Writer:
         """
         types = self._table_types(block.table)
         token = f"{block.table}:{origin}:{_content_hash(block)}"
+        typed = {column: self._type(types, block.table, column) for column in block.columns}
+        names = [column for column in typed if not _is_default(block.columns[column], typed[column])] or list(typed)
         try:
             self._client.insert(
                 block.table,
-                list(block.columns.values()),
-                list(block.columns),
-                column_type_names=[self._type(types, block.table, column) for column in block.columns],
+                [block.columns[column] for column in names],
+                names,
+                column_type_names=[typed[column] for column in names],
                 column_oriented=True,
                 # A batch may hold more days than a server lets into one insert by default; 0 lifts the bound.
                 settings={**SETTINGS, "insert_deduplication_token": token, "max_partitions_per_insert_block": 0},
@@ -79,6 +82,13 @@ class Writer:
         if column not in types:
             raise SinkError(f"table {table} has no column {column}; apply the migrations first")
         return types[column]
+
+
+def _is_default(values: Sequence[Any], type_name: str) -> bool:
+    """Whether a column need not be sent, since the engine fills in just these values where it is left out."""
+    if "Nullable" in type_name and not type_name.startswith("Array"):
+        return values.count(None) == len(values)
+    return "Float" not in type_name and not any(values)
 
 
 def _content_hash(block: Block) -> str:

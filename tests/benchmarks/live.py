@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,8 +71,8 @@ def recording(texts: list[str]) -> Recording:
 
 def fill(address: str, topic: str, texts: list[str], *, batched: bool) -> None:
     """The baselines' topic: one event a record, or one array of them."""
-    made = AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(topic, PARTITIONS, 1)])
-    made[topic].result()
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
     producer = Producer({"bootstrap.servers": address, "compression.type": "lz4", "linger.ms": 50})
     for rank, when, found in batches(texts):
         node = f"node{rank // 8:02d}"
@@ -103,7 +104,8 @@ def baseline(address: str, folder: Path, place: Path, count: int, *, batched: bo
     command = [sys.executable, "-m", "faust", "-A", "plain_faust", "--datadir", str(place) + ".faust"]
     command += ["worker", "-l", "warn", "--without-web"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    found = [line for line in done.stdout.splitlines() if line.startswith('{"bench"')]
+    # Faust turns what is printed into lines of its log.
+    found = re.findall(r'\{"bench".*?\}', done.stdout + done.stderr)
     if not found:
         raise SystemExit(f"the baseline failed: {(done.stdout + done.stderr)[-2000:]}")
     said: dict[str, Any] = json.loads(found[-1])
@@ -120,12 +122,15 @@ def ours(address: str, root: Path, texts: list[str]) -> dict[str, Any]:
             live.start("worker", "--stage", stage, "--listen", places[stage])
         sink = live.start("sink", "--clickhouse", f"chdb://{root / 'ours'}", "--listen", places["sink"])
         began = until(live, places["rank"], "rankwatch_entries_total", 1)
+        before = [cpu_seconds(process.pid) for process in live.processes]
         ended = until(live, places["sink"], 'rankwatch_rows_total{table="logs"}', len(texts))
-        cpu = sum(cpu_seconds(process.pid) for process in live.processes)
+        used = [cpu_seconds(process.pid) - start for process, start in zip(live.processes, before, strict=True)]
         sink.terminate()
         sink.wait(60)
     took = ended - began
-    return {"events_s": round(len(texts) / took), "cpu_us_per_event": round(cpu / len(texts) * 1e6, 1)}
+    each = [round(one / len(texts) * 1e6, 1) for one in used]
+    print(f"ours, CPU an event: rank worker {each[0]} us, job worker {each[1]} us, sink {each[2]} us", flush=True)
+    return {"events_s": round(len(texts) / took), "cpu_us_per_event": round(sum(each), 1)}
 
 
 def until(live: Pipeline, address: str, name: str, least: float) -> float:
