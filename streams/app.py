@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import faust
@@ -23,6 +24,7 @@ import msgspec
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 
+from schemas.identity import rank_ranges
 from schemas.ports import Entry
 from streams.live import INPUTS, LiveStages
 from streams.log.kafka_client import make_entry
@@ -87,7 +89,8 @@ class Wiring:
             topic_disable_leader=True,
             web_enabled=False,
             store="memory://",
-            datadir=tempfile.mkdtemp(prefix="rankwatch-faust-"),
+            # Faust wants a folder; nothing is put there.
+            datadir=Path(tempfile.gettempdir()) / f"rankwatch-{os.getuid()}",
         )
 
     def _connect(self) -> None:
@@ -184,7 +187,10 @@ class Wiring:
                 die(
                     f"the group gave only some topics of partition {number} to this worker: {', '.join(sorted(topics))}"
                 )
+        before = set(self._live.runners)
         self._begin = await self._in_thread(self._live.own, set(owned))
+        if before != set(owned) or not owned:
+            say(f"stage {self._live.stage}: partitions {rank_ranges(owned) or 'none'}")
         self._owning.set()
 
     async def _on_rebalanced(self, app: Any, **_: Any) -> None:
@@ -225,8 +231,13 @@ def run(wirings: Sequence[Wiring]) -> NoReturn:
 
 def die(reason: str) -> NoReturn:
     """End the process at once, with the reason: the log holds all that the next one needs."""
-    print(f"rankwatch: {reason}", file=sys.stderr, flush=True)
+    say(reason)
     os._exit(1)
+
+
+def say(text: str) -> None:
+    """Tell whoever looks after the worker."""
+    print(f"rankwatch: {text}", file=sys.stderr, flush=True)
 
 
 def credentials(kafka: KafkaSettings) -> Any:

@@ -68,7 +68,7 @@ class Round:
         step = self._chance.choice(STEPS[name])
         dying = self._start(name, f"{step}:{self._chance.randint(1, 12)}")
         try:
-            dying.wait(self._chance.uniform(2.0, 9.0))
+            dying.wait(self._chance.uniform(4.0, 12.0))
             self.kills[f"{name} at {step}"] += 1
         except subprocess.TimeoutExpired:
             os.kill(dying.pid, signal.SIGKILL)
