@@ -29,7 +29,7 @@ INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """``held_bytes``: how much open windows of one stage and partition may hold before its topics that are ahead wait.
 
-    ``poison``: how many records in a row that cannot be read stop the worker; 0 for no limit.
+    ``poison``: more records in a row that cannot be read than these stop the worker; 0 for no limit.
     """
 
     held_bytes: int = 256 * 1024 * 1024
