@@ -107,7 +107,7 @@ class LiveStages:
     def ahead(self) -> set[Place]:
         """Places that should wait: of stages that hold too much, whatever is ahead of what is furthest behind.
 
-        They go on once half of it is gone.
+        They go on once half of it is gone, or once the others have caught up: who is furthest behind never waits.
         """
         for number, runner in self.runners.items():
             held = runner.stage.standing.held_bytes
@@ -115,6 +115,9 @@ class LiveStages:
                 self._ahead[number] = _ahead(runner.stage)
             elif held < self._limits.held_bytes // 2:
                 self._ahead.pop(number, None)
+            elif number in self._ahead:
+                # Others may have read all that they have: then only what waits can close a window.
+                self._ahead[number] &= _ahead(runner.stage)
         return {place for places in self._ahead.values() for place in places}
 
     def next_offsets(self) -> dict[Place, int]:
