@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings = settings_of(arguments)
     names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
     limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024, poison=arguments.most_poison)
-    wirings, metrics, dogs = [], [], []
+    wirings, measured, dogs = [], [], []
     for name in names:
         log = KafkaLog(settings)
         live = LiveStages(name, log, KafkaSnapshots(log), StreamConfig(), limits)
@@ -43,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
         options = app.WorkerOptions(tick_s=ticks, session_s=arguments.session_s, heartbeat_s=arguments.session_s / 5)
         wiring = app.Wiring(live, settings, options)
         wirings.append(wiring)
-        metrics.append(WorkerMetrics(live, wiring.vitals))
+        measured.append((live, wiring.vitals))
         dogs.append(Watchdog(wiring.vitals, patience_s=arguments.patience_s, now=time.monotonic()))
     with ExitStack() as stack:
-        address = stack.enter_context(serving(arguments.listen, list(metrics), lambda: _trouble(dogs)))
+        address = stack.enter_context(serving(arguments.listen, [WorkerMetrics(measured)], lambda: _trouble(dogs)))
         announce(
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
         )
