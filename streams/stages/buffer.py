@@ -66,7 +66,12 @@ class WindowBuffer:
         self.closed: int | None = None
         self.held_events = 0
         self.held_bytes = 0
-        self.ahead_ns = 0
+        self._ahead_ns: dict[int, int] = {}
+
+    @property
+    def ahead_ns(self) -> int:
+        """How far an event of the open windows ran ahead of its partition's ticks at most."""
+        return max(self._ahead_ns.values(), default=0)
 
     @property
     def open_windows(self) -> int:
@@ -108,12 +113,14 @@ class WindowBuffer:
         present = self._watermarks.get(topic, sent)
         by_window: dict[int, list[int]] = {}
         retimed: dict[int, int] = {}
+        ahead: dict[int, int] = {}
         for index, event in enumerate(batch.events):
             time = event.time
-            self.ahead_ns = max(self.ahead_ns, time - present)
             if time > present + self._config.skew_ns:
                 time = retimed[index] = present
-            by_window.setdefault(time // self._config.window_ns, []).append(index)
+            window = time // self._config.window_ns
+            by_window.setdefault(window, []).append(index)
+            ahead[window] = max(ahead.get(window, 0), event.time - present)
         outcome: dict[Arrival, list[tuple[int, int]]] = {}
         for window, indices in sorted(by_window.items()):
             fate = self._fate(topic, window)
@@ -123,6 +130,7 @@ class WindowBuffer:
                 self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved, share))
                 self.held_events += len(indices)
                 self.held_bytes += share
+                self._ahead_ns[window] = max(self._ahead_ns.get(window, 0), ahead[window])
             outcome.setdefault(fate, []).append((window, len(indices)))
         if by_window:
             self._seen[name] = _Seen(topic, offset, max(by_window))
@@ -159,7 +167,7 @@ class WindowBuffer:
         self.held_events -= sum(len(part.indices) for part in held)
         self.held_bytes -= sum(part.size for part in held)
         self.closed = window
-        self.ahead_ns = 0
+        self._ahead_ns.pop(window, None)
         # What is forgotten is a fact of the topic's own ticks; it stays in memory long enough to be told again.
         oldest = window - 2 * self._config.remembered_windows
         self._seen = {name: seen for name, seen in self._seen.items() if seen.window >= oldest}
@@ -206,6 +214,7 @@ class WindowBuffer:
             self._ticks[topic].append((-1, time))
         self.closed = checkpoint.closed
         self._open = {}
+        self._ahead_ns = {}
         self.held_events = self.held_bytes = 0
         self._seen = {
             (topic, producer, boot, seq): _Seen(topic, offset, window)

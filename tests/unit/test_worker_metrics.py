@@ -70,6 +70,7 @@ def test_the_counts_of_a_worker_match_what_went_through_it() -> None:
     expected = {
         "rankwatch_closed_window_seconds": at(10) / 1e9,
         "rankwatch_open_windows": 2,
+        "rankwatch_skew_seconds": 11,
         "rankwatch_entries_total": 2 * len(RAW_TOPICS) + 7,
         "rankwatch_windows_total": 1,
         "rankwatch_late_events_total": 3,
@@ -96,3 +97,19 @@ def test_what_windows_left_out_is_counted_by_reason() -> None:
     tick(log, 20)
     found = samples(exposed(WorkerMetrics([(worker(log, "rank", {0}, MemorySnapshots()), Vitals())])))
     assert value(found, "rankwatch_dropped_events_total", stage="rank", partition="0", reason="retimed") == 2
+
+
+def test_the_skew_is_that_of_the_windows_that_are_open_now() -> None:
+    log = MemoryLog(1)
+    tick(log, 1)
+    put(log, lines([9]))
+    put(log, lines([14], seq=1))
+    store, vitals = MemorySnapshots(), Vitals()
+    live = worker(log, "rank", {0}, store)
+    metrics = WorkerMetrics([(live, vitals)])
+    place = {"stage": "rank", "partition": "0"}
+    assert value(samples(exposed(metrics)), "rankwatch_skew_seconds", **place) == 13
+    for second, skew in ((13, 13), (23, 0)):
+        tick(log, second)
+        live.take([(place, log.read(*place, at, 10)) for place, at in live.next_offsets().items()])
+        assert value(samples(exposed(metrics)), "rankwatch_skew_seconds", **place) == skew
