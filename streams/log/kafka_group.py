@@ -110,7 +110,8 @@ class KafkaGroup:
     def lags(self) -> dict[tuple[str, int], int]:
         """How many entries are not read yet, as far as the last fetches show."""
         found = {}
-        for (topic, partition), position in self._positions.items():
+        # Asked from another thread than the one that reads.
+        for (topic, partition), position in list(self._positions.items()):
             name = TopicPartition(self._settings.prefix + topic, partition)
             _, high = self._consumer.get_watermark_offsets(name, WAIT_S, cached=True)
             found[topic, partition] = max(high - position, 0)
