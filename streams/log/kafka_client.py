@@ -29,7 +29,7 @@ _UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BR
 _LATEST = 2**63 - 1
 """The last time (ns) that others can store."""
 
-_NOISE = re.compile(r"^\S*://\S+: |^\S+/bootstrap: | \(after [^()]*\)$")
+_NOISE = re.compile(r"^\S*://\S+: |^\S+/bootstrap: | \(after .*\)$")
 
 C = TypeVar("C")
 
