@@ -26,6 +26,12 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def check_address(text: str | None) -> None:
+    """Raise UsageError for what is no address; null is none and may be."""
+    if text is not None:
+        parse_address(text)
+
+
 @contextmanager
 def serving(address: str | None, collectors: list[Collector], health: Health) -> Iterator[str]:
     """Answer at ``address`` while the context lasts; yields the address in use. Raises UsageError."""

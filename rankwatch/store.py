@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 
 from rankwatch import home
 from rankwatch.deployments import announce, deployment_of, settings_of
-from rankwatch.endpoint import serving
+from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from sinks.clickhouse import Client, check_dsn, open_client
 from sinks.errors import SinkError
@@ -25,7 +25,11 @@ from streams.log.kafka_group import KafkaGroup
 
 def run(arguments: argparse.Namespace) -> int:
     """What the stages say into ClickHouse."""
-
+    # What is wrong with the command is said before anybody is waited for.
+    check_address(arguments.listen)
+    if arguments.clickhouse == home.NO_DATABASE:
+        raise UsageError("sink needs a database: give --clickhouse DSN")
+    check_dsn(arguments.clickhouse)
     with deployment_of(arguments) as (_, _), ExitStack() as stack:
         settings = settings_of(arguments)
         stopping = _stopping()
@@ -54,10 +58,6 @@ def _loop(step: Callable[[float], None], trouble: Callable[[], str], stopping: t
 @contextmanager
 def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
     """The database, its tables up to date; a server that is away is waited for."""
-
-    if dsn == home.NO_DATABASE:
-        raise UsageError("sink needs a database: give --clickhouse DSN")
-    check_dsn(dsn)
     home.prepare(dsn)
     wait_s = 0.5
     while True:

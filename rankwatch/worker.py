@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from rankwatch.deployments import announce, deployment_of, settings_of
-from rankwatch.endpoint import serving
+from rankwatch.endpoint import check_address, serving
 from streams import app
 from streams.config import StreamConfig
 from streams.live import Limits, LiveStages, StageName
@@ -30,7 +30,7 @@ LOOK_S = 1.0
 
 def run(arguments: argparse.Namespace) -> int:
     """The stages of the partitions that the group gives to this process."""
-
+    check_address(arguments.listen)
     with deployment_of(arguments) as (_, deployment):
         settings = settings_of(arguments)
     names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)

@@ -58,7 +58,7 @@ def kafka_settings(
 ) -> KafkaSettings:
     """Settings of ``KAFKA_*`` variables, over which goes the file, over which go the arguments.
 
-    The file is a Java or librdkafka ``client.properties``. Raises KafkaSettingsError, and OSError for the file.
+    The file is a Java or librdkafka ``client.properties``. Raises KafkaSettingsError.
     """
     environment = environment or {}
     # Each source in librdkafka's words before it goes over another: what the two call differently must not lie side
@@ -86,7 +86,10 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _of_file(file: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     pending = ""
-    lines = file.read_text("utf-8-sig", errors="replace").split("\n")
+    try:
+        lines = file.read_text("utf-8-sig", errors="replace").split("\n")
+    except OSError as error:
+        raise KafkaSettingsError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from None
     for number, raw in enumerate(lines, 1):
         line = pending + raw.strip()
         if not pending and (not line or line[0] in "#!"):
