@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -12,7 +13,6 @@ from producers.times import SECOND
 from schemas.codec import encode, kind_of
 from schemas.events import Batch, Event
 from schemas.identity import Identity
-from schemas.ids import stable_id
 
 PRODUCER = "recorded"
 
@@ -42,9 +42,20 @@ def batch(observations: Iterable[Observation]) -> list[Arrival]:
         ((max(o.arrival for o in found), found[0].identity.key, kind, name), found)
         for (name, kind, _), found in groups.items()
     )
-    boot = stable_id(*(f"{time} {key} {kind} {len(found)}" for (time, key, kind, _), found in ordered))
-    parts = [(place[0], part) for place, found in ordered for part in _parts(boot, _in_order(found))]
+    whole = [(place[0], _in_order(found)) for place, found in ordered]
+    boot = _boot(whole)
+    parts = [(time, part) for time, found in whole for part in _parts(boot, found)]
     return [Arrival(time, _batch(boot, seq, part)) for seq, (time, part) in enumerate(parts)]
+
+
+def _boot(whole: list[tuple[int, list[Observation]]]) -> str:
+    """A name of all that is said and when: batches of another recording must never be taken for these."""
+    digest = hashlib.blake2b(digest_size=8)
+    for time, found in whole:
+        body = encode(_batch("", 0, found))
+        digest.update(f"{time}:{len(body)};".encode())
+        digest.update(body)
+    return digest.hexdigest()
 
 
 def _in_order(found: list[Observation]) -> list[Observation]:
@@ -65,12 +76,15 @@ def _name(identity: Identity, names: dict[tuple[object, ...], bytes]) -> bytes:
     fields = (
         identity.job,
         identity.attempt,
+        identity.cluster,
         identity.node,
+        identity.group,
         identity.rank,
         identity.local_rank,
         identity.process_type,
         identity.role,
         identity.rank_reason,
+        identity.device,
     )
     found = names.get(fields)
     if found is None:

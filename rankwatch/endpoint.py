@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
@@ -24,31 +26,62 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def check_address(text: str | None) -> None:
+    """Raise UsageError for what is no address; null is none and may be."""
+    if text is not None:
+        parse_address(text)
+
+
 @contextmanager
 def serving(address: str | None, collectors: list[Collector], health: Health) -> Iterator[str]:
-    """Answer at ``address`` while the context lasts; yields the address in use. Raises UsageError, and OSError."""
+    """Answer at ``address`` while the context lasts; yields the address in use. Raises UsageError."""
     if address is None:
         yield ""
         return
     registry = CollectorRegistry()
     for collector in collectors:
         registry.register(collector)
-    server = ThreadingHTTPServer(parse_address(address), _handler(registry, health))
-    server.daemon_threads = True
+    server = _listening(address, _handler(registry, health))
     threading.Thread(target=server.serve_forever, name="endpoint", daemon=True).start()
     try:
-        yield f"{server.server_address[0]!s}:{server.server_address[1]}"
+        host, port = str(server.server_address[0]), server.server_address[1]
+        yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     finally:
         server.shutdown()
         server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        # HTTPServer would ask the name service for the host's name here, which may take long and is used by nobody.
+        TCPServer.server_bind(self)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _listening(address: str, handler: type[BaseHTTPRequestHandler]) -> _Server:
+    place = parse_address(address)
+    try:
+        return (_Server6 if ":" in place[0] else _Server)(place, handler)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "no such host"
+        raise UsageError(f"cannot listen at {address}: {reason.lower()}") from None
+
+
 def _handler(registry: CollectorRegistry, health: Health) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path.split("?")[0] == "/metrics":
-                self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry))
-            elif self.path == "/healthz":
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                try:
+                    self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry))
+                except RuntimeError as error:  # what is measured changed while it was read
+                    self._answer(500, "text/plain; charset=utf-8", f"{error}\n".encode())
+            elif path == "/healthz":
                 trouble = health()
                 self._answer(503 if trouble else 200, "text/plain; charset=utf-8", (trouble or "ok").encode() + b"\n")
             else:

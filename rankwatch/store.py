@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 from rankwatch import home
 from rankwatch.deployments import announce, deployment_of, settings_of
-from rankwatch.endpoint import serving
+from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
 from rankwatch.signals import stopping
@@ -30,7 +30,11 @@ LAGS_S = 1.0
 
 def run(arguments: argparse.Namespace) -> int:
     """What the stages say into ClickHouse."""
-
+    # What is wrong with the command is said before anybody is waited for.
+    check_address(arguments.listen)
+    if arguments.clickhouse == home.NO_DATABASE:
+        raise UsageError("sink needs a database: give --clickhouse DSN")
+    check_dsn(arguments.clickhouse)
     with deployment_of(arguments) as (_, _), ExitStack() as stack:
         settings = settings_of(arguments)
         stop = stopping()
@@ -46,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         announce(f"sink, group {settings.prefix}sink, Kafka at {settings.bootstrap}", address)
         guard([dog])
         _loop(sink, group, vitals, stop)
-        sink.finish(time.monotonic())
+        sink.finish()
         print(f"rankwatch: stored {sum(sink.counts.values())} rows", file=sys.stderr)
     return 0
 
@@ -72,10 +76,6 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
 @contextmanager
 def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
     """The database, its tables up to date; a server that is away is waited for."""
-
-    if dsn == home.NO_DATABASE:
-        raise UsageError("sink needs a database: give --clickhouse DSN")
-    check_dsn(dsn)
     home.prepare(dsn)
     wait_s = 0.5
     while True:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from rankwatch.deployments import announce, deployment_of, settings_of
-from rankwatch.endpoint import serving
+from rankwatch.endpoint import check_address, serving
 from rankwatch.guard import guard, trouble_of
 from streams import app
 from streams.config import StreamConfig
@@ -24,12 +24,12 @@ TICK_S = 1.0
 
 def run(arguments: argparse.Namespace) -> int:
     """The stages of the partitions that the group gives to this process."""
-
+    check_address(arguments.listen)
     with deployment_of(arguments) as (_, deployment):
         settings = settings_of(arguments)
     names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
     limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024, poison=arguments.most_poison)
-    wirings, metrics, dogs = [], [], []
+    wirings, measured, dogs = [], [], []
     for name in names:
         log = KafkaLog(settings)
         live = LiveStages(name, log, KafkaSnapshots(log), StreamConfig(), limits)
@@ -37,10 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
         options = app.WorkerOptions(tick_s=ticks, session_s=arguments.session_s, heartbeat_s=arguments.session_s / 5)
         wiring = app.Wiring(live, settings, options)
         wirings.append(wiring)
-        metrics.append(WorkerMetrics(live, wiring.vitals))
+        measured.append((live, wiring.vitals))
         dogs.append(Watchdog(wiring.vitals, patience_s=arguments.patience_s, now=time.monotonic()))
     with ExitStack() as stack:
-        address = stack.enter_context(serving(arguments.listen, list(metrics), lambda: trouble_of(dogs)))
+        address = stack.enter_context(serving(arguments.listen, [WorkerMetrics(measured)], lambda: trouble_of(dogs)))
         announce(
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
         )

@@ -43,6 +43,7 @@ class LiveSink:
         self._batches: dict[str, Batch] = {}
         self._since: float | None = None
         self._commits: dict[Place, int] = {}
+        self._resting = False
         self._retry_at = 0.0
         self._retry_s = FIRST_RETRY_S
 
@@ -58,15 +59,18 @@ class LiveSink:
 
     def step(self, now: float) -> None:
         """Store what is due, else read on. Raises LogError where the log cannot be used any more."""
+        if self._resting:
+            # A pause counts from when the try was over, not from when it began.
+            self._resting, self._retry_at = False, now + self._retry_s
+            self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
         if self._due(now):
-            self._store(now)
+            self._store()
         for topic, partition, entry in self._poll():
             self._add(topic, partition, entry, now)
 
-    def finish(self, now: float) -> None:
+    def finish(self) -> None:
         """Store and commit what is held, once; what ClickHouse does not take now is read again later."""
-        self._retry_at = now
-        self._store(now)
+        self._store()
 
     def _poll(self) -> list[tuple[str, int, Entry]]:
         hold = bool(self.trouble) or self._full()
@@ -87,7 +91,7 @@ class LiveSink:
         waited = self._since is not None and now - self._since >= self._pace.flush_s
         return bool(self._commits) or bool(self.trouble) or waited or self._full()
 
-    def _store(self, now: float) -> None:
+    def _store(self) -> None:
         """Each topic's batch on its own: one that was stored is never sent again, whatever becomes of the next."""
         try:
             for topic in sorted(self._batches):
@@ -96,20 +100,19 @@ class LiveSink:
                 self.counts.update(counts)
                 self._commits |= offsets
         except SinkError as error:
-            self._retry(now, str(error))
+            self._retry(str(error))
             return
         self._since = None
         if self._commits and not self._subscription.commit(self._commits):
-            self._retry(now, "Kafka does not take the offsets")
+            self._retry("Kafka does not take the offsets")
             return
         self._commits = {}
         self._settle()
 
-    def _retry(self, now: float, reason: str) -> None:
+    def _retry(self, reason: str) -> None:
         self.trouble = reason
         self.retries += 1
-        self._retry_at = now + self._retry_s
-        self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
+        self._resting = True
 
     def _settle(self) -> None:
-        self.trouble, self._retry_at, self._retry_s = "", 0.0, FIRST_RETRY_S
+        self.trouble, self._resting, self._retry_at, self._retry_s = "", False, 0.0, FIRST_RETRY_S

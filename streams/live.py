@@ -29,7 +29,7 @@ INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """``held_bytes``: how much open windows of one stage and partition may hold before its topics that are ahead wait.
 
-    ``poison``: how many records in a row that cannot be read stop the worker; 0 for no limit.
+    ``poison``: more records in a row that cannot be read than these stop the worker; 0 for no limit.
     """
 
     held_bytes: int = 256 * 1024 * 1024
@@ -107,7 +107,7 @@ class LiveStages:
     def ahead(self) -> set[Place]:
         """Places that should wait: of stages that hold too much, whatever is ahead of what is furthest behind.
 
-        They go on once half of it is gone.
+        They go on once half of it is gone, or once the others have caught up: who is furthest behind never waits.
         """
         for number, runner in self.runners.items():
             held = runner.stage.standing.held_bytes
@@ -115,6 +115,9 @@ class LiveStages:
                 self._ahead[number] = _ahead(runner.stage)
             elif held < self._limits.held_bytes // 2:
                 self._ahead.pop(number, None)
+            elif number in self._ahead:
+                # Others may have read all that they have: then only what waits can close a window.
+                self._ahead[number] &= _ahead(runner.stage)
         return {place for places in self._ahead.values() for place in places}
 
     def next_offsets(self) -> dict[Place, int]:

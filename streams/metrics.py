@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -48,37 +48,41 @@ BATCH_BYTES = ("rankwatch_batch_bytes", "Sizes of the log's entries, a batch of 
 
 
 class WorkerMetrics(Collector):
-    """Reads the metrics of a worker's stages when it is asked for them."""
+    """Reads the metrics of a worker's stages when it is asked for them, of all stages together.
 
-    def __init__(self, live: LiveStages, vitals: Vitals) -> None:
-        self._live = live
-        self._vitals = vitals
+    One collector for all: a metric may be declared only once in what a scrape reads.
+    """
+
+    def __init__(self, stages: Sequence[tuple[LiveStages, Vitals]]) -> None:
+        self._stages = tuple(stages)
 
     def collect(self) -> Iterable[Metric]:
         """All samples as of now."""
-        runners = sorted(self._live.runners.items())
         families = {one.name: self._family(one) for one in DECLARED}
-        for number, runner in runners:
-            labels = [self._live.stage, str(number)]
-            for name, more, value in _samples(runner):
-                families[name].add_metric([*labels, *more], value)
-        for (topic, number), lag in sorted(self._vitals.lags.items()):
-            families["rankwatch_lag_entries"].add_metric([self._live.stage, str(number), topic], lag)
+        sizes = HistogramMetricFamily(*BATCH_BYTES, labels=["stage"])
+        for live, vitals in self._stages:
+            runners = sorted(live.runners.items())
+            for number, runner in runners:
+                labels = [live.stage, str(number)]
+                for name, more, value in _samples(runner):
+                    families[name].add_metric([*labels, *more], value)
+            for (topic, number), lag in sorted(vitals.lags.items()):
+                families["rankwatch_lag_entries"].add_metric([live.stage, str(number), topic], lag)
+            _add_sizes(sizes, live.stage, [runner for _, runner in runners])
         yield from families.values()
-        yield self._sizes([runner for _, runner in runners])
+        yield sizes
 
     @staticmethod
     def _family(one: _Declared) -> CounterMetricFamily | GaugeMetricFamily:
         return one.kind(one.name, one.meaning, labels=["stage", "partition", *([one.label] if one.label else [])])
 
-    def _sizes(self, runners: list[Runner]) -> HistogramMetricFamily:
-        family = HistogramMetricFamily(*BATCH_BYTES, labels=["stage"])
-        total, buckets = 0, []
-        for bound in (*SIZES, 0):
-            total += sum(runner.counts.sizes[bound] for runner in runners)
-            buckets.append((str(float(bound)) if bound else "+Inf", total))
-        family.add_metric([self._live.stage], buckets, sum(runner.counts.bytes for runner in runners))
-        return family
+
+def _add_sizes(family: HistogramMetricFamily, stage: str, runners: list[Runner]) -> None:
+    total, buckets = 0, []
+    for bound in (*SIZES, 0):
+        total += sum(runner.counts.sizes[bound] for runner in runners)
+        buckets.append((str(float(bound)) if bound else "+Inf", total))
+    family.add_metric([stage], buckets, sum(runner.counts.bytes for runner in runners))
 
 
 def _samples(runner: Runner) -> Iterator[tuple[str, list[str], float]]:

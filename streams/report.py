@@ -43,10 +43,12 @@ def incident_of(entry: Entry) -> Incident:
 
 def dead_letters(log: Log) -> list[DeadLetter]:
     """What the stages could not read or sum up, in order of origin; one that was appended twice comes once."""
-    found: dict[tuple[str, int, int], DeadLetter] = {}
+    found: dict[tuple[str, int, int, bytes, str], DeadLetter] = {}
     for entry in _entries(log, "dead-letters"):
         letter: DeadLetter = decode("dead_letter", entry.value)
-        found[letter.topic, letter.partition, letter.offset] = letter
+        # Letters on windows and records of our own share a place; what they are of tells them apart.
+        origin = letter.key if letter.partition < 0 else b""
+        found[letter.topic, letter.partition, letter.offset, origin, letter.stage] = letter
     return [found[place] for place in sorted(found)]
 
 

@@ -53,7 +53,7 @@ class Stage(Protocol):
 class Runner:
     """Runs ``stage`` at ``log``. With a store it begins from its snapshot and writes new ones.
 
-    ``most_poison``: how many unreadable records in a row of one partition stop it (PoisonError); 0 for no limit.
+    ``most_poison``: more unreadable records in a row of one partition than these stop it (PoisonError); 0 for no limit.
     Raises SnapshotError for a snapshot that cannot be taken up.
     """
 
@@ -141,7 +141,8 @@ class Runner:
 
     def _watch_poison(self, place: Place, entry: Entry, outputs: list[Output]) -> None:
         letters = [output.record for output in outputs if isinstance(output.record, DeadLetter)]
-        if entry.headers.get("schema") == "tick":
+        if not letters and entry.headers.get("schema") == "tick":
+            # Ticks come from others than the records between them: a good one says nothing of these.
             return
         self._poison[place] = self._poison.get(place, 0) + 1 if letters else 0
         if self._most_poison and self._poison[place] > self._most_poison:

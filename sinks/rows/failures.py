@@ -5,6 +5,9 @@ from __future__ import annotations
 from schemas.results import DeadLetter, Late
 from sinks.rows.common import Block, identity_values, single
 
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
+"""What the column of send times holds: whoever sent the record may have written any number."""
+
 
 def late_block(late: Late, run_id: str) -> Block:
     """One row per late batch."""
@@ -34,8 +37,9 @@ def dead_letter_block(letter: DeadLetter, run_id: str, sent: int) -> Block:
             "partition": letter.partition,
             "offset": letter.offset,
             "stage": letter.stage,
+            "origin": letter.key.decode("utf-8", "replace") if letter.partition < 0 else "",
             "reason": letter.reason,
-            "sent": sent,
+            "sent": min(max(sent, _EARLIEST), _LATEST),
             "key": letter.key,
             "value": letter.value,
             "headers": letter.headers,

@@ -54,6 +54,7 @@ class KafkaLog:
             topics = reader.list_topics(timeout=WAIT_S).topics
         except KafkaException as error:
             raise LogError(reason_of(self.settings, error, self._errors.heard(reader.poll))) from None
+        self._errors.last = None
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def append(

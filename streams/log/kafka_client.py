@@ -26,7 +26,10 @@ _SILENT.propagate = False
 _CONSUMER_ONLY = ("group.instance.id", "auto.offset.reset", "session.timeout.ms", "heartbeat.interval.ms")
 _UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
-_NOISE = re.compile(r"^\S*://\S+: |^\S+/bootstrap: | \(after [^()]*\)$")
+_LATEST = 2**63 - 1
+"""The last time (ns) that others can store."""
+
+_NOISE = re.compile(r"^\S*://\S+: |^\S+/bootstrap: | \(after .*\)$")
 
 C = TypeVar("C")
 
@@ -89,8 +92,10 @@ def make_entry(
     """A log entry of what a Kafka client gives; the send time is a header of ours where it is there."""
     said = {name: (value or b"").decode("utf-8", "replace") for name, value in headers or ()}
     sent = said.pop(TIME_HEADER, "")
-    # A number that no clock shows is no time; Kafka's own timestamp then counts.
-    time = int(sent) if sent.isdecimal() and len(sent) <= 19 else max(timestamp_ms, 0) * 1_000_000
+    # A number that no clock shows is no time; Kafka's own timestamp then counts, which is the sender's as well.
+    time = int(sent) if sent.isdecimal() and len(sent) <= 19 else _LATEST + 1
+    if time > _LATEST:
+        time = min(max(timestamp_ms, 0) * 1_000_000, _LATEST)
     return Entry(offset, key or b"", value or b"", said, time)
 
 

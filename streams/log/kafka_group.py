@@ -47,6 +47,8 @@ class KafkaGroup:
             "session.timeout.ms": settings.get("session.timeout.ms", str(SESSION_MS)),
             "fetch.message.max.bytes": 4 * 1024 * 1024,
             "queued.max.messages.kbytes": 65_536,
+            # One insert may take as long as the database lets it.
+            "max.poll.interval.ms": 900_000,
         }
         if instance := settings.get("group.instance.id"):
             own["group.instance.id"] = f"{instance}-{group}"
@@ -110,7 +112,8 @@ class KafkaGroup:
     def lags(self) -> dict[tuple[str, int], int]:
         """How many entries are not read yet, as far as the last fetches show."""
         found = {}
-        for (topic, partition), position in self._positions.items():
+        # Asked from another thread than the one that reads.
+        for (topic, partition), position in list(self._positions.items()):
             name = TopicPartition(self._settings.prefix + topic, partition)
             _, high = self._consumer.get_watermark_offsets(name, WAIT_S, cached=True)
             found[topic, partition] = max(high - position, 0)

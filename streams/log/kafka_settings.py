@@ -11,9 +11,9 @@ import msgspec
 DEFAULT_PREFIX = "rankwatch."
 ENVIRONMENT = "KAFKA_"
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,64}")
-_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_JAAS = re.compile(r"""\b(username|password)\s*=\s*(["'])((?:(?!\2)[^\\]|\\.)*)\2""")
 _JAVA_ONLY = re.compile(r".*\.(de)?serializer(\.class)?|key\.converter|value\.converter|interceptor\.classes")
-_SECRET = re.compile(r"password|secret|jaas", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|jaas|key\.pem|keystore\.key|oauthbearer\.config|user\.info", re.IGNORECASE)
 
 
 class KafkaSettingsError(ValueError):
@@ -58,17 +58,19 @@ def kafka_settings(
 ) -> KafkaSettings:
     """Settings of ``KAFKA_*`` variables, over which goes the file, over which go the arguments.
 
-    The file is a Java or librdkafka ``client.properties``. Raises KafkaSettingsError, and OSError for the file.
+    The file is a Java or librdkafka ``client.properties``. Raises KafkaSettingsError.
     """
     environment = environment or {}
-    found = _of_environment(environment)
+    # Each source in librdkafka's words before it goes over another: what the two call differently must not lie side
+    # by side.
+    found = _without_java(_of_environment(environment))
     if file is not None:
-        found |= _of_file(file)
+        found |= _without_java(_of_file(file))
     if bootstrap is not None:
         found["bootstrap.servers"] = bootstrap
     if prefix is None:
         prefix = environment.get("RANKWATCH_TOPIC_PREFIX", DEFAULT_PREFIX)
-    return KafkaSettings(_without_java(found), prefix)
+    return KafkaSettings(_with_protocol(found), prefix)
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -84,16 +86,22 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _of_file(file: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     pending = ""
-    for number, raw in enumerate(file.read_text("utf-8", errors="replace").splitlines(), 1):
+    try:
+        lines = file.read_text("utf-8-sig", errors="replace").split("\n")
+    except OSError as error:
+        raise KafkaSettingsError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from None
+    for number, raw in enumerate(lines, 1):
         line = pending + raw.strip()
         if not pending and (not line or line[0] in "#!"):
             continue
-        if line.endswith("\\"):
-            pending = line[:-1]
-            continue
         pending = ""
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            line = line[:-1]
+            if number < len(lines):
+                pending = line
+                continue
         name, mark, value = line.partition("=")
-        if not mark:
+        if not mark or not name.strip():
             raise KafkaSettingsError(f"{file}, line {number}: no NAME=VALUE")
         found[name.strip()] = value.strip()
     return found
@@ -104,10 +112,13 @@ def _without_java(found: dict[str, str]) -> dict[str, str]:
     settings = {name: value for name, value in found.items() if not _JAVA_ONLY.fullmatch(name)}
     jaas = settings.pop("sasl.jaas.config", None)
     if jaas is not None:
-        said = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _JAAS.findall(jaas)}
+        said = {name: re.sub(r"\\(.)", r"\1", value) for name, _, value in _JAAS.findall(jaas)}
         if set(said) != {"username", "password"}:
             raise KafkaSettingsError("sasl.jaas.config: only logins with username and password are understood")
         settings = {f"sasl.{name}": value for name, value in said.items()} | settings
+    for alias, name in (("metadata.broker.list", "bootstrap.servers"), ("sasl.mechanisms", "sasl.mechanism")):
+        if alias in settings:
+            settings.setdefault(name, settings.pop(alias))
     for store, plain in (("ssl.truststore", "ssl.ca.location"), ("ssl.keystore", "ssl.certificate.location")):
         location, kind = settings.pop(f"{store}.location", None), settings.pop(f"{store}.type", "JKS")
         if location is not None:
@@ -119,6 +130,11 @@ def _without_java(found: dict[str, str]) -> dict[str, str]:
     # To Java an empty algorithm means that host names are not compared.
     if settings.get("ssl.endpoint.identification.algorithm") == "":
         settings["ssl.endpoint.identification.algorithm"] = "none"
+    return settings
+
+
+def _with_protocol(settings: dict[str, str]) -> dict[str, str]:
+    """The settings with a protocol that is known, in small letters as librdkafka wants it."""
     protocol = settings.get("security.protocol", "plaintext").lower()
     if protocol not in ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"):
         raise KafkaSettingsError(f"security.protocol {protocol!r}: plaintext, ssl, sasl_plaintext or sasl_ssl")

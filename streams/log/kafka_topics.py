@@ -67,7 +67,10 @@ def _create(
         return []
     admin, errors = _admin(settings)
     if replication is None:
-        replication = min(3, len(admin.list_topics(timeout=WAIT_S).brokers))
+        try:
+            replication = min(3, len(admin.list_topics(timeout=WAIT_S).brokers))
+        except KafkaException as error:
+            raise LogError(reason_of(settings, error, errors.heard(admin.poll))) from None
     wanted = [
         NewTopic(
             settings.prefix + topic.name,

@@ -38,6 +38,7 @@ class KafkaTransport:
         self._errors = Errors()
         self._producer = self._new_producer()
         self.rebuilt = 0
+        self._broken = False
         self._refused: list[tuple[Done, str]] = []
 
     def _new_producer(self) -> Producer:
@@ -62,7 +63,7 @@ class KafkaTransport:
             return False
         except KafkaException as error:
             if error.args[0].fatal():
-                self._rebuild()
+                self._broken = True
                 return False
             self._refused.append((done, self._reason(error.args[0])))
         return True
@@ -77,10 +78,13 @@ class KafkaTransport:
         self._producer.purge()
         self._producer.poll(0)
         self._producer = self._new_producer()
+        self._broken = False
         self.rebuilt += 1
 
     def poll(self) -> None:
         """Run the callbacks that are due; never waits."""
+        if self._broken:
+            self._rebuild()
         self._producer.poll(0)
         refused, self._refused = self._refused, []
         for done, reason in refused:

@@ -66,7 +66,12 @@ class WindowBuffer:
         self.closed: int | None = None
         self.held_events = 0
         self.held_bytes = 0
-        self.ahead_ns = 0
+        self._ahead_ns: dict[int, int] = {}
+
+    @property
+    def ahead_ns(self) -> int:
+        """How far an event of the open windows ran ahead of its partition's ticks at most."""
+        return max(self._ahead_ns.values(), default=0)
 
     @property
     def open_windows(self) -> int:
@@ -106,19 +111,7 @@ class WindowBuffer:
             return {Arrival.DUPLICATE: [(known.window, len(batch.events))]}
         # An event from the future is re-timed to its partition's present, where the operators see it.
         present = self._watermarks.get(topic, sent)
-        by_window: dict[int, list[int]] = {}
-        retimed: dict[int, int] = {}
-        window_ns, latest = self._config.window_ns, present + self._config.skew_ns
-        times = [event.time for event in batch.events]
-        first, last = min(times, default=0), max(times, default=0)
-        self.ahead_ns = max(self.ahead_ns, last - present)
-        if times and last <= latest and first // window_ns == last // window_ns:
-            by_window[first // window_ns] = list(range(len(times)))
-            times = []
-        for index, time in enumerate(times):
-            if time > latest:
-                retimed[index] = present
-            by_window.setdefault(retimed.get(index, time) // window_ns, []).append(index)
+        by_window, retimed, ahead = self._placed([event.time for event in batch.events], present)
         outcome: dict[Arrival, list[tuple[int, int]]] = {}
         for window, indices in sorted(by_window.items()):
             fate = self._fate(topic, window)
@@ -128,10 +121,29 @@ class WindowBuffer:
                 self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved, share))
                 self.held_events += len(indices)
                 self.held_bytes += share
+                self._ahead_ns[window] = max(self._ahead_ns.get(window, 0), ahead[window])
             outcome.setdefault(fate, []).append((window, len(indices)))
         if by_window:
             self._seen[name] = _Seen(topic, offset, max(by_window))
         return outcome
+
+    def _placed(self, times: list[int], present: int) -> tuple[dict[int, list[int]], dict[int, int], dict[int, int]]:
+        """Indices by window, new times by index, and by window how far one ran ahead of the present (ns)."""
+        window_ns, latest = self._config.window_ns, present + self._config.skew_ns
+        first, last = min(times, default=0), max(times, default=0)
+        if times and last <= latest and first // window_ns == last // window_ns:
+            # So it is with nearly every batch.
+            return {first // window_ns: list(range(len(times)))}, {}, {first // window_ns: last - present}
+        by_window: dict[int, list[int]] = {}
+        retimed: dict[int, int] = {}
+        ahead: dict[int, int] = {}
+        for index, time in enumerate(times):
+            if time > latest:
+                retimed[index] = present
+            window = retimed.get(index, time) // window_ns
+            by_window.setdefault(window, []).append(index)
+            ahead[window] = max(ahead.get(window, 0), time - present)
+        return by_window, retimed, ahead
 
     def _deadline(self, window: int) -> int:
         return (window + 1) * self._config.window_ns + self._config.lateness_ns
@@ -164,7 +176,7 @@ class WindowBuffer:
         self.held_events -= sum(len(part.indices) for part in held)
         self.held_bytes -= sum(part.size for part in held)
         self.closed = window
-        self.ahead_ns = 0
+        self._ahead_ns.pop(window, None)
         # What is forgotten is a fact of the topic's own ticks; it stays in memory long enough to be told again.
         oldest = window - 2 * self._config.remembered_windows
         self._seen = {name: seen for name, seen in self._seen.items() if seen.window >= oldest}
@@ -211,6 +223,7 @@ class WindowBuffer:
             self._ticks[topic].append((-1, time))
         self.closed = checkpoint.closed
         self._open = {}
+        self._ahead_ns = {}
         self.held_events = self.held_bytes = 0
         self._seen = {
             (topic, producer, boot, seq): _Seen(topic, offset, window)
