@@ -39,6 +39,7 @@ schemas: .venv/run ## write the JSON Schemas anew
 lock: .venv/run ## resolve the dependencies anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --extra test --extra dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 -c requirements.lock pyproject.toml -o deploy/runtime.lock
 
 clean:
 	rm -rf .venv build dist

@@ -10,7 +10,7 @@ import msgspec
 
 from producers.observations import Observation
 from producers.times import SECOND
-from schemas.codec import encode, kind_of
+from schemas.codec import encode, kind_of, parts_of
 from schemas.events import Batch, Event
 from schemas.identity import Identity
 
@@ -42,31 +42,23 @@ def batch(observations: Iterable[Observation]) -> list[Arrival]:
         ((max(o.arrival for o in found), found[0].identity.key, kind, name), found)
         for (name, kind, _), found in groups.items()
     )
-    whole = [(place[0], _in_order(found)) for place, found in ordered]
+    whole = [(place[0], _batch(found)) for place, found in ordered]
     boot = _boot(whole)
-    parts = [(time, part) for time, found in whole for part in _parts(boot, found)]
-    return [Arrival(time, _batch(boot, seq, part)) for seq, (time, part) in enumerate(parts)]
+    parts = [(time, one, part) for time, one in whole for part in parts_of(one, MOST_BYTES)]
+    return [
+        Arrival(time, msgspec.structs.replace(one, boot=boot, seq=seq, events=part))
+        for seq, (time, one, part) in enumerate(parts)
+    ]
 
 
-def _boot(whole: list[tuple[int, list[Observation]]]) -> str:
+def _boot(whole: list[tuple[int, Batch[Event]]]) -> str:
     """A name of all that is said and when: batches of another recording must never be taken for these."""
     digest = hashlib.blake2b(digest_size=8)
-    for time, found in whole:
-        body = encode(_batch("", 0, found))
+    for time, one in whole:
+        body = encode(one)
         digest.update(f"{time}:{len(body)};".encode())
         digest.update(body)
     return digest.hexdigest()
-
-
-def _in_order(found: list[Observation]) -> list[Observation]:
-    return sorted(found, key=lambda o: (o.arrival, o.file, o.place))
-
-
-def _parts(boot: str, found: list[Observation]) -> list[list[Observation]]:
-    if len(found) == 1 or len(encode(_batch(boot, 0, found))) <= MOST_BYTES:
-        return [found]
-    middle = len(found) // 2
-    return _parts(boot, found[:middle]) + _parts(boot, found[middle:])
 
 
 def _name(identity: Identity, names: dict[tuple[object, ...], bytes]) -> bytes:
@@ -92,6 +84,7 @@ def _name(identity: Identity, names: dict[tuple[object, ...], bytes]) -> bytes:
     return found
 
 
-def _batch(boot: str, seq: int, found: list[Observation]) -> Batch[Event]:
-    events = [o.event for o in found]
-    return Batch(producer=PRODUCER, boot=boot, seq=seq, identity=found[0].identity, events=events)
+def _batch(found: list[Observation]) -> Batch[Event]:
+    """One batch, not numbered yet, its events in the order of their places."""
+    ordered = sorted(found, key=lambda o: (o.arrival, o.file, o.place))
+    return Batch(producer=PRODUCER, boot="", seq=0, identity=ordered[0].identity, events=[o.event for o in ordered])

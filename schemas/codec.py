@@ -59,6 +59,15 @@ def encode(record: msgspec.Struct) -> bytes:
     return _ENCODER.encode(record)
 
 
+def parts_of(batch: events.Batch[Any], most_bytes: int) -> list[list[Any]]:
+    """The batch's events in runs that are at most so many bytes as batches; one event alone may be more."""
+    if len(batch.events) < 2 or len(encode(batch)) <= most_bytes:
+        return [batch.events]
+    middle = len(batch.events) // 2
+    halves = (batch.events[:middle], batch.events[middle:])
+    return [part for half in halves for part in parts_of(msgspec.structs.replace(batch, events=half), most_bytes)]
+
+
 def headers(kind: str) -> dict[str, str]:
     """The headers that every record carries."""
     return {"schema": kind, "version": VERSION}

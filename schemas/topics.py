@@ -8,6 +8,9 @@ import msgspec
 
 MIB = 1024 * 1024
 
+OVERHEAD = 1024
+"""Room (bytes) for what a log puts around a record."""
+
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
     """One topic. ``raw`` topics carry ticks, have equal partition counts and are what a replay reads.
@@ -21,9 +24,13 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
     readers: tuple[str, ...]
     raw: bool = False
-    cleanup: Literal["delete", "compact"] = "delete"
+    cleanup: Literal["delete", "compact", "compact,delete"] = "delete"
     most_bytes: int = MIB
     single: bool = False
+
+    def takes(self, size: int) -> bool:
+        """Whether a record with so many bytes of key and value fits."""
+        return size + OVERHEAD <= self.most_bytes
 
 
 def _raw(name: str, kind: str) -> Topic:
@@ -78,7 +85,7 @@ TOPICS: dict[str, Topic] = {
             key="job|template",
             writer="job stage",
             readers=("sink",),
-            cleanup="compact",
+            cleanup="compact,delete",
         ),
         Topic(
             name="anomalies", kinds=("anomaly",), key="job", writer="job stage", readers=("sink",), most_bytes=8 * MIB

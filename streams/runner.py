@@ -14,6 +14,7 @@ import msgspec
 from schemas.codec import encode, headers, kind_of
 from schemas.ports import Entry, Log, TooLargeError
 from schemas.results import DeadLetter, Snapshot
+from schemas.topics import TOPICS
 from streams.config import StreamConfig
 from streams.counts import Counts
 from streams.snapshots import SnapshotError, SnapshotStore
@@ -102,8 +103,8 @@ class Runner:
     def _take_one(self, topic: str, partition: int, entry: Entry) -> None:
         self.counts.entry(len(entry.value))
         outputs = self.stage.on_entry(topic, partition, entry)
-        self._watch_poison((topic, partition), entry, outputs)
         self._emit(outputs)
+        self._watch_poison((topic, partition), entry, outputs)
 
     def close(self) -> bool:
         """Close every window that can be closed, writing down the state at each boundary; false if there was none."""
@@ -147,6 +148,7 @@ class Runner:
         self._poison[place] = self._poison.get(place, 0) + 1 if letters else 0
         if self._most_poison and self._poison[place] > self._most_poison:
             topic, partition = place
+            self._log.flush()  # whoever looks for the reason finds them in their topic
             raise PoisonError(
                 f"{self._poison[place]} records in a row of topic {topic}, partition {partition} cannot be read; "
                 f"the last, at offset {entry.offset}: {letters[0].reason}"
@@ -163,14 +165,11 @@ class Runner:
                 self._append(dead_letter_output(letter, output.time))
 
     def _append(self, output: Output) -> None:
-        self._log.append(
-            output.topic,
-            output.key.encode(),
-            encode(output.record),
-            headers(kind_of(output.record)),
-            output.time,
-            output.partition,
-        )
+        key, value = output.key.encode(), encode(output.record)
+        if not TOPICS[output.topic].takes(len(key) + len(value)):
+            # Asked here too, so that a log that takes anything says the same as one with bounds.
+            raise TooLargeError(f"a record of {len(value)} bytes is more than topic {output.topic} takes")
+        self._log.append(output.topic, key, value, headers(kind_of(output.record)), output.time, output.partition)
 
 
 def _restore(stage: Stage, snapshot: Snapshot, config: StreamConfig) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from schemas.ports import Entry, LogError, TooLargeError
 from schemas.topics import TOPICS
 from streams.log.kafka_client import TIME_HEADER, WAIT_S, Errors, entry_of, made, reason_of
-from streams.log.kafka_producer import OVERHEAD, PRODUCER
+from streams.log.kafka_producer import PRODUCER
 from streams.log.kafka_settings import KafkaSettings
 
 READ_WAIT_S = 30.0
@@ -61,7 +61,7 @@ class KafkaLog:
         self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int, partition: int | None = None
     ) -> None:
         """Append to the key's partition, or to ``partition``; waits where too much is on its way already."""
-        if len(key) + len(value) + OVERHEAD > TOPICS[topic].most_bytes:
+        if not TOPICS[topic].takes(len(key) + len(value)):
             raise TooLargeError(f"a record of {len(value)} bytes is more than topic {topic} takes")
         self._raise_failure()
         sent: list[tuple[str, str | bytes | None]] = [*headers.items(), (TIME_HEADER, str(time))]

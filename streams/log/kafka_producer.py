@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.topics import TOPICS
-
-OVERHEAD = 1024
-"""Room for what Kafka puts around a record."""
+from schemas.topics import OVERHEAD, TOPICS
 
 PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,

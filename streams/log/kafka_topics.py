@@ -17,7 +17,6 @@ RETENTION_H = 7 * 24
 """How long records are kept by default."""
 
 COMPACTED = {
-    "cleanup.policy": "compact",
     # Snapshots replace one another every few seconds: without this a partition would keep hours of them.
     "segment.ms": str(600_000),
     "segment.bytes": str(128 * 1024 * 1024),
@@ -76,7 +75,8 @@ def _create(
             settings.prefix + topic.name,
             num_partitions=1 if topic.single else partitions,
             replication_factor=replication,
-            config=topic_config(topic, retention_h),
+            # One copy may be away; two that agree are what an acknowledgement is worth.
+            config={**topic_config(topic, retention_h), "min.insync.replicas": str(min(2, replication))},
         )
         for topic in topics
     ]
@@ -93,7 +93,9 @@ def _create(
 
 def topic_config(topic: Topic, retention_h: float) -> dict[str, str]:
     """The settings of a topic in the cluster."""
-    kept = COMPACTED if topic.cleanup == "compact" else {"retention.ms": str(int(retention_h * 3_600_000))}
+    retention = {"retention.ms": str(int(retention_h * 3_600_000))}
+    compacted = COMPACTED if "compact" in topic.cleanup else {}
+    kept = {**compacted, "cleanup.policy": topic.cleanup, **(retention if "delete" in topic.cleanup else {})}
     return {**kept, "max.message.bytes": str(topic.most_bytes), "message.timestamp.type": "CreateTime"}
 
 
@@ -136,22 +138,28 @@ def check_topics(log: KafkaLog) -> tuple[list[str], Deployment | None]:
             problems.append(f"topic {name} is missing; `rankwatch topics create` makes it")
         elif counts[name] != wanted:
             problems.append(f"topic {name} has {counts[name]} partitions, the deployment {wanted}")
-    return problems or _small_topics(log), deployment
+    return problems or _unfit_topics(log), deployment
 
 
-def _small_topics(log: KafkaLog) -> list[str]:
-    """Topics that would refuse records of ours."""
+_UNASKABLE = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _unfit_topics(log: KafkaLog) -> list[str]:
+    """Topics that would refuse or forget records of ours; none where this user may not ask."""
     admin, errors = _admin(log.settings)
     resources = [ConfigResource(ResourceType.TOPIC, log.name_of(name)) for name in TOPICS]
     problems = []
     for resource, future in admin.describe_configs(resources, request_timeout=WAIT_S).items():
         try:
-            most = int(future.result()["max.message.bytes"].value)
+            found = {name: entry.value for name, entry in future.result().items()}
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            if error.args[0].code() in _UNASKABLE:
                 return []
             raise LogError(reason_of(log.settings, error, errors)) from None
-        wanted = TOPICS[resource.name.removeprefix(log.settings.prefix)].most_bytes
-        if most < wanted:
-            problems.append(f"topic {resource.name} takes records of {most} bytes, {wanted} are needed")
+        topic = TOPICS[resource.name.removeprefix(log.settings.prefix)]
+        if int(found["max.message.bytes"]) < topic.most_bytes:
+            said = f"takes records of {found['max.message.bytes']} bytes, {topic.most_bytes} are needed"
+            problems.append(f"topic {resource.name} {said}")
+        if set(found["cleanup.policy"].split(",")) != set(topic.cleanup.split(",")):
+            problems.append(f"topic {resource.name} has cleanup.policy {found['cleanup.policy']}, not {topic.cleanup}")
     return problems

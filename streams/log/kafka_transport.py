@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from schemas.ports import Refusal
 from schemas.topics import TOPICS
 from streams.log.kafka_client import TIME_HEADER, Errors, made, reason_of
-from streams.log.kafka_producer import OVERHEAD, PRODUCER
+from streams.log.kafka_producer import PRODUCER
 from streams.log.kafka_settings import KafkaSettings
 
 _REFUSALS = {
@@ -47,7 +47,7 @@ class KafkaTransport:
 
     def send(self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int, done: Done) -> bool:
         """Take the record over; false if there is no room now."""
-        if len(key) + len(value) + OVERHEAD > TOPICS[topic].most_bytes:
+        if not TOPICS[topic].takes(len(key) + len(value)):
             self._refused.append((done, f"{Refusal.TOO_LARGE}: topic {topic} takes no record of {len(value)} bytes"))
             return True
         sent: list[tuple[str, str | bytes | None]] = [*headers.items(), (TIME_HEADER, str(time))]

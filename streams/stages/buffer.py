@@ -1,12 +1,14 @@
 """Open windows of one partition number: which window an event belongs to, what is late, what came twice.
 
 Everything here is a function of the log: an event is on time if it stands before the first tick at or past its
-window's end plus lateness *in its own partition*. The checkpoint holds what was true at the offsets to read on from,
-so that reading them again decides the same.
+window's end plus lateness *in its own partition*. Whether it comes from the future is judged by the ticks around it:
+a batch that runs ahead of the tick before it waits for the one behind it, since time may only have had no teller. The
+checkpoint holds what was true at the offsets to read on from, so that reading them again decides the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
@@ -23,6 +25,21 @@ class Arrival(Enum):
     LATE = "late"
     DUPLICATE = "duplicate"
     CLOSED = "closed"
+
+
+Outcome = dict[Arrival, list[tuple[int, int]]]
+"""(window number, event count) by what became of them."""
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """A batch as it stands in its topic; ``sent`` (ns) stands in for a tick before the first one, ``size`` in bytes."""
+
+    topic: str
+    offset: int
+    kind: str
+    batch: Batch[Any]
+    sent: int
+    size: int
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -49,7 +66,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     offsets: dict[str, int]
     watermarks: dict[str, int]
     closed: int | None
-    seen: list[tuple[str, str, str, int, int, int]]
+    seen: list[tuple[str, str, str, list[int]]]
 
 
 class WindowBuffer:
@@ -62,6 +79,7 @@ class WindowBuffer:
         self._watermarks: dict[str, int] = {}
         self._next: dict[str, int] = dict.fromkeys(topics, 0)
         self._open: dict[int, list[Held]] = {}
+        self._early: dict[str, list[Arrived]] = {topic: [] for topic in topics}
         self._seen: dict[tuple[str, str, str, int], _Seen] = {}
         self.closed: int | None = None
         self.held_events = 0
@@ -86,38 +104,48 @@ class WindowBuffer:
         """The offset behind the last entry taken in."""
         return self._next[topic]
 
-    def tick(self, topic: str, offset: int, time: int) -> None:
-        """Time has come to ``time`` in this topic's partition."""
+    def tick(self, topic: str, offset: int, time: int) -> list[tuple[Arrived, Outcome]]:
+        """Time has come to ``time`` in this topic; returns what became of the batches that waited for it."""
+        early, self._early[topic] = self._early[topic], []
+        self.held_bytes -= sum(one.size for one in early)
+        present = max(time, self._watermarks.get(topic, time))
+        placed = [(one, self._place(one, present)) for one in early]
         self._next[topic] = offset + 1
         if time > self._watermarks.get(topic, time - 1):
             self._watermarks[topic] = time
             self._ticks[topic].append((offset, time))
+        return placed
 
     def skip(self, topic: str, offset: int) -> None:
         """An entry that holds nothing for windows."""
         self._next[topic] = offset + 1
 
-    def add(
-        self, topic: str, offset: int, kind: str, batch: Batch[Any], sent: int, size: int = 0
-    ) -> dict[Arrival, list[tuple[int, int]]]:
-        """Take a batch in; returns (window number, event count) by what became of them.
+    def add(self, arrived: Arrived) -> Outcome:
+        """Take a batch in; returns what became of its events, nothing where that is not known before the next tick."""
+        topic = arrived.topic
+        self._next[topic] = arrived.offset + 1
+        present = self._watermarks.get(topic, arrived.sent)
+        latest = present + self._config.skew_ns
+        if any(event.time > latest for event in arrived.batch.events):
+            self._early[topic].append(arrived)
+            self.held_bytes += arrived.size
+            return {}
+        return self._place(arrived, present)
 
-        ``sent`` (ns) stands in for the ticks before the first of them; ``size`` is the entry's in bytes.
-        """
-        self._next[topic] = offset + 1
+    def _place(self, arrived: Arrived, present: int) -> Outcome:
+        """Put events into their windows; those beyond ``present`` and the skew bound are re-timed to it."""
+        topic, offset, kind, batch = arrived.topic, arrived.offset, arrived.kind, arrived.batch
         name = (topic, batch.producer, batch.boot, batch.seq)
         known = self._seen.get(name)
         if known is not None and not self._forgotten(known):
             return {Arrival.DUPLICATE: [(known.window, len(batch.events))]}
-        # An event from the future is re-timed to its partition's present, where the operators see it.
-        present = self._watermarks.get(topic, sent)
         by_window, retimed, ahead = self._placed([event.time for event in batch.events], present)
-        outcome: dict[Arrival, list[tuple[int, int]]] = {}
+        outcome: Outcome = {}
         for window, indices in sorted(by_window.items()):
             fate = self._fate(topic, window)
             if fate is Arrival.BUFFERED:
                 moved = {index: retimed[index] for index in indices if index in retimed}
-                share = size * len(indices) // len(batch.events)
+                share = arrived.size * len(indices) // len(batch.events)
                 self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved, share))
                 self.held_events += len(indices)
                 self.held_bytes += share
@@ -193,6 +221,9 @@ class WindowBuffer:
         for held in self._open.values():
             for part in held:
                 offsets[part.topic] = min(offsets[part.topic], part.offset)
+        for topic, early in self._early.items():
+            if early:
+                offsets[topic] = min(offsets[topic], early[0].offset)
         return offsets
 
     def _trim_ticks(self, offsets: dict[str, int]) -> dict[str, int]:
@@ -209,10 +240,12 @@ class WindowBuffer:
         """What to remember at a window boundary, with the offsets to read on from."""
         offsets = self._offsets()
         watermarks = self._trim_ticks(offsets)
-        seen = sorted(
-            (*name, seen.offset, seen.window) for name, seen in self._seen.items() if seen.offset < offsets[seen.topic]
-        )
-        return Checkpoint(offsets, watermarks, self.closed, seen)
+        seen: dict[tuple[str, str, str], list[tuple[int, int, int]]] = {}
+        for (topic, producer, boot, seq), one in self._seen.items():
+            if one.offset < offsets[topic]:
+                seen.setdefault((topic, producer, boot), []).append((seq, one.offset, one.window))
+        columns = [(*name, _steps(sorted(found))) for name, found in sorted(seen.items())]
+        return Checkpoint(offsets, watermarks, self.closed, columns)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Begin again from a checkpoint; the caller reads on from its offsets."""
@@ -223,9 +256,28 @@ class WindowBuffer:
             self._ticks[topic].append((-1, time))
         self.closed = checkpoint.closed
         self._open = {}
+        self._early = {topic: [] for topic in self._topics}
         self._ahead_ns = {}
         self.held_events = self.held_bytes = 0
         self._seen = {
             (topic, producer, boot, seq): _Seen(topic, offset, window)
-            for topic, producer, boot, seq, offset, window in checkpoint.seen
+            for topic, producer, boot, steps in checkpoint.seen
+            for seq, offset, window in _unstepped(steps)
         }
+
+
+def _steps(found: list[tuple[int, int, int]]) -> list[int]:
+    """Rows as one list of differences from row to row: hundreds of thousands of them are written every few seconds."""
+    last = (0, 0, 0)
+    steps: list[int] = []
+    for row in found:
+        steps += [now - before for now, before in zip(row, last, strict=True)]
+        last = row
+    return steps
+
+
+def _unstepped(steps: list[int]) -> Iterator[tuple[int, int, int]]:
+    seq = offset = window = 0
+    for at in range(0, len(steps), 3):
+        seq, offset, window = seq + steps[at], offset + steps[at + 1], window + steps[at + 2]
+        yield seq, offset, window

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 
 from schemas import events, results
-from schemas.codec import kind_of
+from schemas.codec import encode, kind_of, parts_of
 from schemas.entries import dead_letter, read_entry
 from schemas.identity import Identity
 from schemas.ids import notification_key, stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
-from schemas.topics import RAW_TOPICS, STAMPED
+from schemas.topics import RAW_TOPICS, STAMPED, TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.lines.fatal import fatal_of
 from streams.log.partition import partition_of
-from streams.stages.buffer import Arrival, Checkpoint, Held, WindowBuffer
+from streams.stages.buffer import Arrival, Arrived, Checkpoint, Held, Outcome, WindowBuffer
 from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
 from streams.stages.standing import Standing
@@ -27,6 +27,9 @@ from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
 
 Key = tuple[str, str, str]
+
+STAMPED_BYTES = 500_000
+"""Of one record of stamped events, encoded."""
 
 
 class _Worker:
@@ -103,8 +106,8 @@ class RankStage:
             return [dead_letter_output(read, entry.time)]
         kind, record = read
         if kind == "tick":
-            self._buffer.tick(topic, entry.offset, record.time)
-            return []
+            placed = self._buffer.tick(topic, entry.offset, record.time)
+            return [output for arrived, outcome in placed for output in self._said(arrived, outcome)]
         home = partition_of(record.identity.key.encode("utf-8", "replace"), self._raw_partitions)
         if home != partition:
             # Two partitions of one worker would make two summaries of one window.
@@ -114,16 +117,22 @@ class RankStage:
         return self._on_batch(topic, entry, kind, record)
 
     def _on_batch(self, topic: str, entry: Entry, kind: str, batch: events.Batch[Any]) -> list[Output]:
-        outcome = self._buffer.add(topic, entry.offset, kind, batch, entry.time, len(entry.value))
+        arrived = Arrived(topic, entry.offset, kind, batch, entry.time, len(entry.value))
+        return self._said(arrived, self._buffer.add(arrived))
+
+    def _said(self, arrived: Arrived, outcome: Outcome) -> list[Output]:
+        """What is to be said at once of a batch: notices, and what of it was late."""
         if Arrival.DUPLICATE in outcome:
             self.duplicates += 1
             return []
-        outputs = _notices(batch, entry.time) if kind == "log" and Arrival.BUFFERED in outcome else []
+        notable = arrived.kind == "log" and Arrival.BUFFERED in outcome
+        outputs = _notices(arrived.batch, arrived.sent) if notable else []
         for window, count in outcome.get(Arrival.LATE, []):
-            outputs.append(self._late(topic, entry, batch, window, count))
+            outputs.append(self._late(arrived, window, count))
         return outputs
 
-    def _late(self, topic: str, entry: Entry, batch: events.Batch[Any], window: int, count: int) -> Output:
+    def _late(self, arrived: Arrived, window: int, count: int) -> Output:
+        topic, batch = arrived.topic, arrived.batch
         end = (window + 1) * self.config.window_ns
         late = results.Late(
             id=stable_id("late", topic, self.partition, batch.producer, batch.boot, batch.seq, end),
@@ -136,7 +145,7 @@ class RankStage:
             window_end=end,
             events=count,
         )
-        return Output(topic="late", key=batch.identity.key, record=late, time=entry.time)
+        return Output(topic="late", key=batch.identity.key, record=late, time=arrived.sent)
 
     def close(self) -> list[Output] | None:
         """Close the next window that all ticks have passed; its outputs, or null where there is none."""
@@ -170,7 +179,7 @@ class RankStage:
         summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
         drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
         dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
-        summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
+        summary = _bounded(msgspec.structs.replace(summary, drifts=drifts, dropped=dropped))
         outputs = _stamped(identity, stamped, summary, time)
         return [*outputs, Output(topic="windows", key=identity.job, record=summary, time=time)]
 
@@ -243,20 +252,30 @@ def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[event
 
 
 def _stamped(identity: Identity, stamped: list[events.Event], summary: results.Window, time: int) -> list[Output]:
+    """The window's events by kind, in records of bounded size, numbered within the window."""
     by_kind: dict[str, list[events.Event]] = {}
     for event in stamped:
         kind = kind_of(event)
         if kind in STAMPED:
             by_kind.setdefault(kind, []).append(event)
-    return [
-        Output(
-            topic=STAMPED[kind],
-            key=identity.key,
-            record=events.Batch(producer="rank-stage", boot=summary.id, seq=0, identity=identity, events=by_kind[kind]),
-            time=time,
-        )
-        for kind in sorted(by_kind)
-    ]
+    outputs = []
+    for kind in sorted(by_kind):
+        whole = events.Batch(producer="rank-stage", boot=summary.id, seq=0, identity=identity, events=by_kind[kind])
+        for seq, part in enumerate(parts_of(whole, STAMPED_BYTES)):
+            batch = msgspec.structs.replace(whole, seq=seq, events=part)
+            outputs.append(Output(topic=STAMPED[kind], key=identity.key, record=batch, time=time))
+    return outputs
+
+
+def _bounded(summary: results.Window) -> results.Window:
+    """A summary that its topic takes: without it the rank would be missing, so its lines go first, then its series."""
+    topic, key = TOPICS["windows"], len(summary.identity.job.encode("utf-8", "replace"))
+    for field in ("signatures", "series", "stacks"):
+        if topic.takes(key + len(encode(summary))):
+            return summary
+        dropped = {**summary.dropped, f"{field} too large": len(getattr(summary, field))}
+        summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
+    return summary
 
 
 def _notices(batch: events.Batch[Any], time: int) -> list[Output]:

@@ -50,6 +50,16 @@ def test_what_is_mounted_and_copied_is_there() -> None:
         assert (ROOT / place).exists() and f"!{place}" in allowed, place
 
 
+def test_the_image_holds_what_the_program_needs_in_the_versions_that_are_tested() -> None:
+    def pins(place: Path) -> set[str]:
+        return {line.split(" ")[0] for line in place.read_text().splitlines() if "==" in line and line[0] != " "}
+
+    runtime = pins(DEPLOY / "runtime.lock")
+    assert runtime < pins(ROOT / "requirements.lock")
+    assert not [pin for pin in runtime if pin.startswith(("pytest==", "mypy==", "ruff=="))]
+    assert [pin for pin in runtime if pin.startswith("faust-streaming==")]
+
+
 def test_published_ports_are_on_loopback_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert ports and all(port.startswith("127.0.0.1:") for port in ports)

@@ -152,12 +152,37 @@ def test_the_same_seq_after_another_boot_or_on_another_topic_is_another_batch() 
 
 def test_an_event_too_far_ahead_of_the_ticks_is_taken_at_their_time() -> None:
     log = ticked(1, 5)
-    put(log, lines([5 + 60.5], seq=1))
+    put(log, lines([6 + 60.5], seq=1))
     put(log, lines([5 + 10], seq=2))
     finish(log, 6)
     assert window_of(log, 10).log_records == 1
     assert window_of(log, 20).log_records == 1
     assert not records(log, "late")
+
+
+def test_events_of_a_time_in_which_nobody_told_the_time_stay_where_they_are() -> None:
+    """No worker owned the partition for ten minutes: what came meanwhile is ahead of the last tick, not of the next."""
+    log = ticked(1, 5)
+    for seq, second in enumerate((30, 61, 120, 300, 600)):
+        put(log, lines([second], seq=seq))
+    put(log, lines([600 + 70], seq=9))
+    for second in (605, 606, 640):
+        tick(log, second)
+    run(log)
+    for second in (30, 61, 120, 300, 600):
+        assert window_of(log, second // 10 * 10 + 10).log_records == 1 + (second == 600)
+    assert window_of(log, 610).dropped == {"retimed": 1}
+    assert not records(log, "late")
+
+
+def test_what_waits_for_a_tick_is_late_by_those_before_it_and_known_when_it_comes_twice() -> None:
+    log = ticked(1, 40)
+    for _ in range(2):
+        put(log, lines([2, 140], seq=1))
+    finish(log, 41)
+    (late,) = records(log, "late")
+    assert (late.window_end, late.events) == (at(10), 1)
+    assert window_of(log, 50).log_records == 1
 
 
 def test_late_records_do_not_depend_on_the_order_of_reading() -> None:
