@@ -15,6 +15,9 @@ from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
 TIME_HEADER = "time"
 """Header with the send time of a record in nanoseconds."""
 
+LAST_TIME = 2**63 - 1
+"""The last time (ns) that records and tables can hold."""
+
 WAIT_S = 10.0
 """How long a question to the cluster may go unanswered."""
 
@@ -90,7 +93,9 @@ def make_entry(
     said = {name: (value or b"").decode("utf-8", "replace") for name, value in headers or ()}
     sent = said.pop(TIME_HEADER, "")
     # A number that no clock shows is no time; Kafka's own timestamp then counts.
-    time = int(sent) if sent.isdecimal() and len(sent) <= 19 else max(timestamp_ms, 0) * 1_000_000
+    time = int(sent) if sent.isdecimal() and len(sent) <= 19 else LAST_TIME + 1
+    if time > LAST_TIME:
+        time = min(max(timestamp_ms, 0) * 1_000_000, LAST_TIME)
     return Entry(offset, key or b"", value or b"", said, time)
 
 
