@@ -13,6 +13,7 @@ from sinks.sink import Batch, Limits, Place, Storer
 
 FIRST_RETRY_S = 0.5
 LAST_RETRY_S = 30.0
+NOT_COMMITTED = "Kafka does not take the offsets"
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,10 @@ class LiveSink:
             self._add(topic, partition, entry, now)
 
     def finish(self, now: float) -> None:
-        """Store and commit what is held, once; what ClickHouse does not take now is read again later."""
+        """Store and commit what is held, once; what ClickHouse or Kafka does not take now is read again later."""
+        if self.trouble == NOT_COMMITTED:
+            # To ask again while the cluster is away would take as long as a session.
+            return
         self._retry_at = now
         self._store(now)
 
@@ -100,7 +104,7 @@ class LiveSink:
             return
         self._since = None
         if self._commits and not self._subscription.commit(self._commits):
-            self._retry(now, "Kafka does not take the offsets")
+            self._retry(now, NOT_COMMITTED)
             return
         self._commits = {}
         self._settle()
