@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import ssl
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +22,18 @@ import msgspec
 from faust.types import TP
 
 from schemas.ports import Entry
+from streams.complaints import complain_on
 from streams.live import INPUTS, LiveStages
 from streams.log.kafka_client import make_entry
 from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
+from streams.log.kafka_tls import tls_context
 from streams.runner import Place
 from streams.watchdog import Vitals
 
 T = TypeVar("T")
+
+STOP_S = 5.0
+"""How long to leave the group in order may take."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,10 +216,22 @@ class Wiring:
 def run(wirings: Sequence[Wiring]) -> NoReturn:
     """Run these apps in one event loop until the process is told to stop; ends it."""
     apps = [wiring.app for wiring in wirings]
+    complain_on(sys.stderr)
+    threading.Thread(target=_leave, args=(apps,), name="leave", daemon=True).start()
     # What Faust draws on a terminal is not ours.
-    worker = faust.Worker(*apps, loglevel="ERROR", redirect_stdouts=False, quiet=True, stdout=io.StringIO())
+    worker = faust.Worker(*apps, override_logging=False, redirect_stdouts=False, quiet=True, stdout=io.StringIO())
     worker.execute_from_commandline()
     sys.exit(0)
+
+
+def _leave(apps: Sequence[Any]) -> None:
+    """Ends the process if it cannot end in order, as in an outage: everything that counts is in the log."""
+    while not any(app.should_stop for app in apps):
+        time.sleep(1.0)
+    time.sleep(STOP_S)
+    failed = any(app.crashed for app in apps)
+    print(f"rankwatch: still not at rest after {STOP_S:g} s: leaving", file=sys.stderr, flush=True)
+    os._exit(1 if failed else 0)
 
 
 def die(reason: str) -> NoReturn:
@@ -226,7 +243,7 @@ def die(reason: str) -> NoReturn:
 def credentials(kafka: KafkaSettings) -> Any:
     """The login for Faust's client; null for plaintext. Raises KafkaSettingsError for what it cannot do."""
     protocol = kafka.get("security.protocol", "plaintext")
-    context = _ssl_context(kafka) if protocol.endswith("ssl") else None
+    context = tls_context(kafka) if protocol.endswith("ssl") else None
     if not protocol.startswith("sasl"):
         return None if context is None else faust.SSLCredentials(context)
     mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "PLAIN"
@@ -238,20 +255,3 @@ def credentials(kafka: KafkaSettings) -> Any:
         ssl_context=context,
         mechanism=mechanism,
     )
-
-
-def _ssl_context(kafka: KafkaSettings) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=kafka.get("ssl.ca.location") or None)
-        if certificate := kafka.get("ssl.certificate.location"):
-            context.load_cert_chain(
-                certificate, kafka.get("ssl.key.location") or None, kafka.get("ssl.key.password") or None
-            )
-    except (OSError, ssl.SSLError) as error:
-        raise KafkaSettingsError(f"TLS settings for Kafka: {error}") from None
-    if kafka.get("ssl.endpoint.identification.algorithm") == "none":
-        context.check_hostname = False
-    if kafka.get("enable.ssl.certificate.verification") == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

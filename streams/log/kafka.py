@@ -45,7 +45,7 @@ class KafkaLog:
         """How many partitions the topic has. Raises LogError if it is missing or the cluster does not answer."""
         name = self.name_of(topic)
         if not self._counts:
-            self._counts = self.partition_counts()
+            self.partition_counts()
         if name not in self._counts:
             raise LogError(f"topic {name} is missing; `rankwatch topics create` makes it")
         return self._counts[name]
@@ -57,7 +57,8 @@ class KafkaLog:
             topics = reader.list_topics(timeout=WAIT_S).topics
         except KafkaException as error:
             raise LogError(reason_of(self.settings, error, self._errors.heard(reader.poll))) from None
-        return {name: len(topic.partitions) for name, topic in topics.items()}
+        self._counts = {name: len(topic.partitions) for name, topic in topics.items()}
+        return self._counts
 
     def append(
         self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int, partition: int | None = None

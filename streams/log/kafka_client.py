@@ -21,6 +21,15 @@ LAST_TIME = 2**63 - 1
 WAIT_S = 10.0
 """How long a question to the cluster may go unanswered."""
 
+DEFAULTS: dict[str, Any] = {
+    "client.id": "rankwatch",
+    # An outage ends when the cluster is back, not when a client that has waited longer and longer looks again.
+    "reconnect.backoff.max.ms": 2_000,
+    # It would keep what it logs in memory until somebody asks, which in an outage may be never.
+    "log_level": 0,
+}
+"""What the user's settings may say otherwise."""
+
 # What librdkafka logs it also reports as errors, which we put in words.
 _SILENT = logging.getLogger("rankwatch.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
@@ -69,7 +78,7 @@ def made(client: type[C], settings: KafkaSettings, errors: Errors, **own: Any) -
     consumes = "group.id" in own
     given = {name: value for name, value in settings.properties.items() if consumes or name not in _CONSUMER_ONLY}
     try:
-        return client({"client.id": "rankwatch", **given, **own, "error_cb": errors, "logger": _SILENT})  # type: ignore[call-arg]
+        return client({**DEFAULTS, **given, **own, "error_cb": errors, "logger": _SILENT})  # type: ignore[call-arg]
     except KafkaException as error:
         raise KafkaSettingsError(f"Kafka settings: {error.args[0].str()}") from None
     except (TypeError, ValueError) as error:
