@@ -39,7 +39,9 @@ def add_commands(
 ) -> argparse.ArgumentParser:
     """The parsers of these commands; returns the one that needs a database."""
     topics = command(commands, "topics", "make or check the topics of a deployment", TOPICS_EXAMPLES)
-    topics.add_argument("action", choices=("create", "check"))
+    topics.add_argument(
+        "action", choices=("create", "check", "forget"), help="forget: what the stages wrote down of themselves"
+    )
     topics.add_argument(
         "--partitions", type=positive, default=DEFAULT_PARTITIONS, help="of each topic; fixed for good (default 8)"
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from rankwatch.deployments import settings_of
+from rankwatch.deployments import deployment_of, settings_of
 from schemas.deployment import Deployment
+from streams.live import INPUTS
 from streams.log.kafka import KafkaLog
+from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.log.kafka_topics import check_topics, create_topics
 
 
@@ -20,6 +22,11 @@ def run(arguments: argparse.Namespace) -> int:
             settings, wanted, replication=arguments.replication, retention_h=arguments.retention_days * 24
         )
         print("\n".join(f"created {name}" for name in made) or "nothing to do")
+        return 0
+    if arguments.action == "forget":
+        with deployment_of(arguments) as (log, there):
+            KafkaSnapshots(log).forget(INPUTS, there.partitions)
+        print("forgotten: workers that are started from now on begin with what the topics still hold")
         return 0
     log = KafkaLog(settings)
     try:

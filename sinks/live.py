@@ -13,6 +13,7 @@ from sinks.sink import Batch, Limits, Place, Storer
 
 FIRST_RETRY_S = 0.5
 LAST_RETRY_S = 30.0
+NOT_COMMITTED = "Kafka does not take the offsets"
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +70,9 @@ class LiveSink:
             self._add(topic, partition, entry, now)
 
     def finish(self) -> None:
-        """Store and commit what is held, once; what ClickHouse does not take now is read again later."""
-        self._store()
+        """Store and commit what is held, once; what ClickHouse or Kafka does not take now is read again later."""
+        if self.trouble != NOT_COMMITTED:  # to ask again while the cluster is away would take as long as a session
+            self._store()
 
     def _poll(self) -> list[tuple[str, int, Entry]]:
         hold = bool(self.trouble) or self._full()
@@ -104,7 +106,7 @@ class LiveSink:
             return
         self._since = None
         if self._commits and not self._subscription.commit(self._commits):
-            self._retry("Kafka does not take the offsets")
+            self._retry(NOT_COMMITTED)
             return
         self._commits = {}
         self._settle()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import ssl
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,20 +26,28 @@ from faust.types import TP
 
 from schemas.identity import rank_ranges
 from schemas.ports import Entry
+from streams.complaints import complain_on
+from streams.inbox import Inbox
 from streams.live import INPUTS, LiveStages
 from streams.log.kafka_client import make_entry
 from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
+from streams.log.kafka_tls import tls_context
 from streams.runner import Place
 from streams.watchdog import Vitals
 
 T = TypeVar("T")
 
+STOP_S = 5.0
+"""How long to leave the group in order may take."""
+
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker behaves in its group.
 
-    ``tick_s``: how often time is appended; 0 where the publisher does it. ``inbox_bytes``: how much read and not yet
-    processed may lie in memory. ``poll_records``: how many records one fetch hands over at most.
+    ``tick_s``: how often time is appended; 0 where the publisher does it. ``session_s``: after how long without a
+    heartbeat, sent every ``heartbeat_s``, the group gives its partitions to others; brokers take 6 to 1800 unless they
+    are told otherwise. ``beat_s``: how often it shows the watchdog that it lives. ``inbox_bytes``: how much read and
+    not yet processed may lie in memory. ``poll_records``: how many records one fetch hands over at most.
     """
 
     tick_s: float = 0.0
@@ -60,9 +68,9 @@ class Wiring:
         self._topics = {kafka.prefix + name: name for name in INPUTS[live.stage]}
         self._prefix = kafka.prefix
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stages")
-        self._inbox: dict[Place, list[Entry]] = {}
-        self._inbox_bytes = 0
-        self._arrived, self._room, self._owning = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._inbox = Inbox(self._options.inbox_bytes)
+        self._owning = asyncio.Event()
+        self._assignment = 0
         self._paused: set[Place] = set()
         self._begin: dict[Place, int] = {}
         self.app = self._new_app(kafka)
@@ -89,6 +97,8 @@ class Wiring:
             topic_disable_leader=True,
             web_enabled=False,
             store="memory://",
+            # With none at all Faust would not assign the partitions of one number together.
+            table_standby_replicas=1,
             # Faust wants a folder; nothing is put there.
             datadir=Path(tempfile.gettempdir()) / f"rankwatch-{os.getuid()}",
         )
@@ -116,31 +126,25 @@ class Wiring:
         return read
 
     async def _put(self, topic: str, message: Any) -> None:
-        while self._inbox_bytes > self._options.inbox_bytes:
-            self._room.clear()
-            await self._room.wait()
         timestamp_ms = int((message.timestamp or 0.0) * 1000)
         entry = make_entry(message.offset, message.key, message.value, message.headers, timestamp_ms)
-        self._inbox.setdefault((topic, message.partition), []).append(entry)
-        self._inbox_bytes += len(entry.value)
-        self._arrived.set()
+        await self._inbox.put((topic, message.partition), entry)
 
     async def _pump(self) -> None:
         """Whatever has arrived goes through the stages in one go; then what is safe is committed."""
         while not self.app.should_stop:
-            await self._arrived.wait()
-            read = self._emptied()
-            safe = await self._in_thread(self._live.take, read)
+            read = await self._inbox.taken()
+            assignment = self._assignment
+            safe, ahead = await self._in_thread(self._work, read)
             self.vitals.taken += sum(len(entries) for _, entries in read)
-            if safe:
+            # What a former assignment committed or held back is no business of the next one.
+            if safe and assignment == self._assignment:
                 await self._commit(safe)
-            self._hold_back(self._live.ahead())
+            if assignment == self._assignment:
+                self._hold_back(ahead)
 
-    def _emptied(self) -> list[tuple[Place, list[Entry]]]:
-        read, self._inbox, self._inbox_bytes = list(self._inbox.items()), {}, 0
-        self._arrived.clear()
-        self._room.set()
-        return read
+    def _work(self, read: list[tuple[Place, list[Entry]]]) -> tuple[dict[Place, int], set[Place]]:
+        return self._live.take(read), self._live.ahead()
 
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work`` beside the event loop, which must answer the broker meanwhile.
@@ -152,11 +156,10 @@ class Wiring:
         except Exception as error:
             die(str(error) or type(error).__name__)
 
-    async def _commit(self, offsets: dict[Place, int]) -> None:
+    async def _commit(self, offsets: dict[Place, int]) -> bool:
         # Faust's own bookkeeping commits what was acknowledged, and past gaps in it; the stages know what is safe.
-        await self.app.consumer._commit(
-            {TP(self._prefix + topic, number): at for (topic, number), at in offsets.items()}
-        )
+        places = {TP(self._prefix + topic, number): at for (topic, number), at in offsets.items()}
+        return bool(await self.app.consumer._commit(places))
 
     def _hold_back(self, ahead: set[Place]) -> None:
         consumer = self.app.consumer
@@ -170,14 +173,18 @@ class Wiring:
 
     async def _on_revoked(self, app: Any, revoked: set[TP], **_: Any) -> None:
         self._owning.clear()
-        self._emptied()
-        self._paused = set()
+        self._forget()
         # Whatever is being worked on has to be finished before somebody else may begin.
         await self._in_thread(lambda: None)
 
-    async def _on_assigned(self, app: Any, assigned: set[TP], **_: Any) -> None:
-        self._emptied()
+    def _forget(self) -> None:
+        """The assignment changes: what was read is read again, and Faust begins with all partitions going."""
+        self._assignment += 1
+        self._inbox.emptied()
         self._paused = set()
+
+    async def _on_assigned(self, app: Any, assigned: set[TP], **_: Any) -> None:
+        self._forget()
         owned: dict[int, set[str]] = {}
         for place in assigned:
             if place.topic in self._topics:
@@ -188,7 +195,8 @@ class Wiring:
                     f"the group gave only some topics of partition {number} to this worker: {', '.join(sorted(topics))}"
                 )
         before = set(self._live.runners)
-        self._begin = await self._in_thread(self._live.own, set(owned))
+        begin = self._begin | await self._in_thread(self._live.own, set(owned))
+        self._begin = {place: at for place, at in begin.items() if place[1] in owned}
         if before != set(owned) or not owned:
             say(f"stage {self._live.stage}: partitions {rank_ranges(owned) or 'none'}")
         self._owning.set()
@@ -197,8 +205,7 @@ class Wiring:
         # Faust now goes to what is committed. The snapshots decide where that is: whoever owned the partition before
         # may have committed and lost the race for the last snapshot. It does not wait for what was assigned by itself.
         await self._owning.wait()
-        if self._begin:
-            await self._commit(self._begin)
+        if self._begin and await self._commit(self._begin):
             self._begin = {}
 
     async def _tick(self) -> None:
@@ -216,17 +223,30 @@ class Wiring:
         lags = {}
         for place, offset in self._live.next_offsets().items():
             high = consumer.highwater(TP(self._prefix + place[0], place[1]))
-            lags[place] = max((high or 0) - offset, 0)
+            # Before the first fetch nobody knows: something may be there, and a fetch that never comes is a standstill.
+            lags[place] = 1 if high is None else max(high - offset, 0)
         return lags
 
 
 def run(wirings: Sequence[Wiring]) -> NoReturn:
     """Run these apps in one event loop until the process is told to stop; ends it."""
     apps = [wiring.app for wiring in wirings]
+    complain_on(sys.stderr)
+    threading.Thread(target=_leave, args=(apps,), name="leave", daemon=True).start()
     # What Faust draws on a terminal is not ours.
-    worker = faust.Worker(*apps, loglevel="ERROR", redirect_stdouts=False, quiet=True, stdout=io.StringIO())
+    worker = faust.Worker(*apps, override_logging=False, redirect_stdouts=False, quiet=True, stdout=io.StringIO())
     worker.execute_from_commandline()
     sys.exit(0)
+
+
+def _leave(apps: Sequence[Any]) -> None:
+    """Ends the process if it cannot end in order, as in an outage: everything that counts is in the log."""
+    while not any(app.should_stop for app in apps):
+        time.sleep(1.0)
+    time.sleep(STOP_S)
+    failed = any(app.crashed for app in apps)
+    print(f"rankwatch: still not at rest after {STOP_S:g} s: leaving", file=sys.stderr, flush=True)
+    os._exit(1 if failed else 0)
 
 
 def die(reason: str) -> NoReturn:
@@ -243,7 +263,7 @@ def say(text: str) -> None:
 def credentials(kafka: KafkaSettings) -> Any:
     """The login for Faust's client; null for plaintext. Raises KafkaSettingsError for what it cannot do."""
     protocol = kafka.get("security.protocol", "plaintext")
-    context = _ssl_context(kafka) if protocol.endswith("ssl") else None
+    context = tls_context(kafka) if protocol.endswith("ssl") else None
     if not protocol.startswith("sasl"):
         return None if context is None else faust.SSLCredentials(context)
     mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "PLAIN"
@@ -255,20 +275,3 @@ def credentials(kafka: KafkaSettings) -> Any:
         ssl_context=context,
         mechanism=mechanism,
     )
-
-
-def _ssl_context(kafka: KafkaSettings) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=kafka.get("ssl.ca.location") or None)
-        if certificate := kafka.get("ssl.certificate.location"):
-            context.load_cert_chain(
-                certificate, kafka.get("ssl.key.location") or None, kafka.get("ssl.key.password") or None
-            )
-    except (OSError, ssl.SSLError) as error:
-        raise KafkaSettingsError(f"TLS settings for Kafka: {error}") from None
-    if kafka.get("ssl.endpoint.identification.algorithm") == "none":
-        context.check_hostname = False
-    if kafka.get("enable.ssl.certificate.verification") == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

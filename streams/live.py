@@ -16,7 +16,7 @@ from schemas.ports import Entry, Log
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.runner import Place, Runner, Stage
-from streams.snapshots import SnapshotStore
+from streams.snapshots import SnapshotError, SnapshotStore
 from streams.stages.job import JobStage
 from streams.stages.rank import RankStage
 
@@ -62,7 +62,8 @@ class LiveStages:
     def own(self, numbers: Collection[int]) -> dict[Place, int]:
         """Own these partition numbers from now on, and no others.
 
-        Returns where to read on for those that are new: their snapshots' offsets, which are the only truth.
+        Returns where to read on for those that are new: their snapshots' offsets, which are the only truth. Raises
+        SnapshotError for one that reaches beyond its topic's end: another topic than the one it was written for.
         """
         for number in set(self.runners) - set(numbers):
             del self.runners[number]
@@ -74,6 +75,13 @@ class LiveStages:
                 stage, self._log, self._config, store=self._store, most_poison=self._limits.poison
             )
             begin |= {place: stage.next_offset(*place) for place in stage.inputs}
+        for (topic, number), offset in begin.items():
+            end = self._log.end(topic, number)
+            if offset > end:
+                raise SnapshotError(
+                    f"topic {topic}, partition {number} ends at {end}, the snapshot of stage {self.stage} was written "
+                    f"at {offset}: the topic is another; `rankwatch topics forget` lets the stages begin anew"
+                )
         return begin
 
     def _new_stage(self, number: int) -> Stage:

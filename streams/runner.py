@@ -174,7 +174,10 @@ class Runner:
 
 def _restore(stage: Stage, snapshot: Snapshot, config: StreamConfig) -> None:
     if snapshot.config != config.hash:
-        raise SnapshotError(f"the snapshot of {stage.name} {stage.partition} was written under another configuration")
+        raise SnapshotError(
+            f"the snapshot of {stage.name} {stage.partition} was written under another configuration; "
+            "`rankwatch topics forget` lets the stages begin anew"
+        )
     try:
         stage.restore(snapshot.state)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -112,6 +112,26 @@ def pipeline(
         yield made
     finally:
         made.stop()
+
+
+def run_all(commands: Mapping[str, Sequence[str]], *where: str, wait_s: float = 60) -> dict[str, tuple[int, str]]:
+    """Run commands side by side to their ends; their exit codes, and what they printed."""
+    running = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", "rankwatch", *command, *where],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name, command in commands.items()
+    }
+    try:
+        said = {name: process.communicate(timeout=wait_s)[0] for name, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    return {name: (process.returncode, said[name]) for name, process in running.items()}
 
 
 def free_address() -> str:

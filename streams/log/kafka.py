@@ -19,6 +19,9 @@ from streams.log.kafka_settings import KafkaSettings
 READ_WAIT_S = 30.0
 """How long a read may bring nothing before it is an error."""
 
+POLL_S = 0.02
+"""How long to wait for more at once: even the news that a partition has ended comes only then."""
+
 
 class KafkaLog:
     """All topics of the table under the deployment's prefix; appends are safe after ``flush``. For one thread.
@@ -42,7 +45,7 @@ class KafkaLog:
         """How many partitions the topic has. Raises LogError if it is missing or the cluster does not answer."""
         name = self.name_of(topic)
         if not self._counts:
-            self._counts = self.partition_counts()
+            self.partition_counts()
         if name not in self._counts:
             raise LogError(f"topic {name} is missing; `rankwatch topics create` makes it")
         return self._counts[name]
@@ -55,7 +58,8 @@ class KafkaLog:
         except KafkaException as error:
             raise LogError(reason_of(self.settings, error, self._errors.heard(reader.poll))) from None
         self._errors.last = None
-        return {name: len(topic.partitions) for name, topic in topics.items()}
+        self._counts = {name: len(topic.partitions) for name, topic in topics.items()}
+        return self._counts
 
     def append(
         self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int, partition: int | None = None
@@ -71,7 +75,7 @@ class KafkaLog:
                 producer.produce(
                     self.name_of(topic),
                     value,
-                    key or None,
+                    key,
                     -1 if partition is None else partition,
                     headers=sent,
                     on_delivery=self._delivered,
@@ -109,21 +113,32 @@ class KafkaLog:
         """Up to ``limit`` entries from ``offset`` on; fewer only at the end."""
         reader = self._reader()
         reader.assign([TopicPartition(self.name_of(topic), partition, offset)])
+        try:
+            return self._read(reader, f"{topic} {partition}", offset, limit)
+        finally:
+            # What nobody has asked for is not fetched.
+            reader.unassign()
+
+    def _read(self, reader: Consumer, place: str, offset: int, limit: int) -> list[Entry]:
         found: list[Entry] = []
         waited = 0.0
         while len(found) < limit:
-            messages = reader.consume(min(500, limit - len(found)), 0.1)
-            waited = 0.0 if messages else waited + 0.1
+            messages = reader.consume(min(500, limit - len(found)), POLL_S)
+            waited = 0.0 if messages else waited + POLL_S
             for message in messages:
                 error = message.error()
                 if error is None:
-                    found.append(entry_of(message))
+                    entry = entry_of(message)
+                    if entry.offset < offset:
+                        # An offset beyond the end begins anew at the oldest entry.
+                        return []
+                    found.append(entry)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return found
                 else:
                     raise LogError(reason_of(self.settings, error, self._errors))
             if waited > READ_WAIT_S:
-                raise LogError(f"nothing of {topic} {partition} from {offset} on for {READ_WAIT_S:.0f} s")
+                raise LogError(f"nothing of {place} from {offset} on for {READ_WAIT_S:.0f} s")
         return found
 
     def begin(self, topic: str, partition: int) -> int:
@@ -156,6 +171,8 @@ class KafkaLog:
                 self._errors,
                 **{"group.id": f"{self.settings.prefix}reader", "enable.auto.commit": False},
                 **{"enable.partition.eof": True, "auto.offset.reset": "earliest"},
+                # Every question queues up behind a fetch that waits for entries, by default for half a second.
+                **{"fetch.wait.max.ms": 10},
             )
         return self._consumer
 

@@ -15,8 +15,20 @@ from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
 TIME_HEADER = "time"
 """Header with the send time of a record in nanoseconds."""
 
+LAST_TIME = 2**63 - 1
+"""The last time (ns) that records and tables can hold."""
+
 WAIT_S = 10.0
 """How long a question to the cluster may go unanswered."""
+
+DEFAULTS: dict[str, Any] = {
+    "client.id": "rankwatch",
+    # An outage ends when the cluster is back, not when a client that has waited longer and longer looks again.
+    "reconnect.backoff.max.ms": 2_000,
+    # It would keep what it logs in memory until somebody asks, which in an outage may be never.
+    "log_level": 0,
+}
+"""What the user's settings may say otherwise."""
 
 # What librdkafka logs it also reports as errors, which we put in words.
 _SILENT = logging.getLogger("rankwatch.librdkafka")
@@ -26,8 +38,6 @@ _SILENT.propagate = False
 _CONSUMER_ONLY = ("group.instance.id", "auto.offset.reset", "session.timeout.ms", "heartbeat.interval.ms")
 _UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
-_LATEST = 2**63 - 1
-"""The last time (ns) that others can store."""
 
 _NOISE = re.compile(r"^\S*://\S+: |^\S+/bootstrap: | \(after .*\)$")
 
@@ -69,7 +79,7 @@ def made(client: type[C], settings: KafkaSettings, errors: Errors, **own: Any) -
     consumes = "group.id" in own
     given = {name: value for name, value in settings.properties.items() if consumes or name not in _CONSUMER_ONLY}
     try:
-        return client({"client.id": "rankwatch", **given, **own, "error_cb": errors, "logger": _SILENT})  # type: ignore[call-arg]
+        return client({**DEFAULTS, **given, **own, "error_cb": errors, "logger": _SILENT})  # type: ignore[call-arg]
     except KafkaException as error:
         raise KafkaSettingsError(f"Kafka settings: {error.args[0].str()}") from None
     except (TypeError, ValueError) as error:
@@ -93,9 +103,9 @@ def make_entry(
     said = {name: (value or b"").decode("utf-8", "replace") for name, value in headers or ()}
     sent = said.pop(TIME_HEADER, "")
     # A number that no clock shows is no time; Kafka's own timestamp then counts, which is the sender's as well.
-    time = int(sent) if sent.isdecimal() and len(sent) <= 19 else _LATEST + 1
-    if time > _LATEST:
-        time = min(max(timestamp_ms, 0) * 1_000_000, _LATEST)
+    time = int(sent) if sent.isdecimal() and len(sent) <= 19 else LAST_TIME + 1
+    if time > LAST_TIME:
+        time = min(max(timestamp_ms, 0) * 1_000_000, LAST_TIME)
     return Entry(offset, key or b"", value or b"", said, time)
 
 

@@ -13,6 +13,9 @@ from streams.log.kafka_settings import KafkaSettings
 
 SESSION_MS = 15_000
 
+LOOK_EVERY = 10
+"""After how many polls to look again how much is unread."""
+
 _REJOINS = (
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -21,8 +24,31 @@ _REJOINS = (
 )
 """The partitions went to somebody else, who reads again what was not committed."""
 
-_PASSING = (KafkaError._MAX_POLL_EXCEEDED, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_PASSING = (
+    KafkaError._MAX_POLL_EXCEEDED,
+    KafkaError._TRANSPORT,
+    KafkaError._RESOLVE,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+"""The cluster or part of it is away for now."""
+
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
+def _fifth(milliseconds: str) -> str:
+    # What is no number is refused by the client, in its own words.
+    return str(int(milliseconds) // 5) if milliseconds.isdecimal() else milliseconds
 
 
 class KafkaGroup:
@@ -38,13 +64,18 @@ class KafkaGroup:
         self._errors = Errors()
         self._held = False
         self._positions: dict[tuple[str, int], int] = {}
+        self._polls = 0
+        self._lags: dict[tuple[str, int], int] = {}
+        session_ms = settings.get("session.timeout.ms", str(SESSION_MS))
         own: dict[str, Any] = {
             "group.id": settings.prefix + group,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             # All partitions are given back before any is given out anew, so forgetting everything is right.
             "partition.assignment.strategy": "roundrobin",
-            "session.timeout.ms": settings.get("session.timeout.ms", str(SESSION_MS)),
+            "session.timeout.ms": session_ms,
+            # With the default of three seconds a shorter session would end again and again.
+            "heartbeat.interval.ms": settings.get("heartbeat.interval.ms", _fifth(session_ms)),
             "fetch.message.max.bytes": 4 * 1024 * 1024,
             "queued.max.messages.kbytes": 65_536,
             # One insert may take as long as the database lets it.
@@ -57,9 +88,20 @@ class KafkaGroup:
         self._consumer.subscribe(names, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        self._positions = {}
+        self._positions = self._committed(consumer, places)
         self._held = False
         consumer.assign(places)
+        # What was paused when it was taken away would be paused for ever.
+        consumer.resume(places)
+
+    def _committed(self, consumer: Consumer, places: list[TopicPartition]) -> dict[tuple[str, int], int]:
+        """Where the group begins, so that what is never fetched counts as unread, too."""
+        try:
+            found = consumer.committed(places, WAIT_S)
+        except KafkaException:
+            return {}
+        prefix = self._settings.prefix
+        return {(one.topic.removeprefix(prefix), one.partition): max(one.offset, 0) for one in found}
 
     def _revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._positions = {}
@@ -79,6 +121,9 @@ class KafkaGroup:
             topic, partition = raw.topic().removeprefix(self._settings.prefix), raw.partition()
             found.append((topic, partition, entry_of(message)))
             self._positions[topic, partition] = raw.offset() + 1
+        self._polls += 1
+        if self._polls % LOOK_EVERY == 0:
+            self._lags = self._unread()
         return found
 
     def _hold(self, hold: bool) -> None:
@@ -110,13 +155,17 @@ class KafkaGroup:
         return True
 
     def lags(self) -> dict[tuple[str, int], int]:
-        """How many entries are not read yet, as far as the last fetches show."""
+        """How many entries were not read a moment ago, as the last fetches show; from any thread, never waits."""
+        return self._lags
+
+    def _unread(self) -> dict[tuple[str, int], int]:
+        # Asked by the thread that polls: while it commits, every other question to the client waits behind that.
         found = {}
-        # Asked from another thread than the one that reads.
-        for (topic, partition), position in list(self._positions.items()):
+        for (topic, partition), position in self._positions.items():
             name = TopicPartition(self._settings.prefix + topic, partition)
             _, high = self._consumer.get_watermark_offsets(name, WAIT_S, cached=True)
-            found[topic, partition] = max(high - position, 0)
+            # Before the first fetch the end is not known (below 0): something may be there.
+            found[topic, partition] = 1 if high < 0 else max(high - position, 0)
         return found
 
     def close(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from schemas.codec import CodecError, decode, encode, headers
 from schemas.results import Snapshot
 from streams.log.kafka import KafkaLog
 from streams.snapshots import SnapshotError
 
 FIRST_STEP = 16
+"""Entries to look at first, and in memory at once: one may have tens of megabytes."""
 
 
 class KafkaSnapshots:
@@ -29,21 +32,42 @@ class KafkaSnapshots:
         self._log.flush()
 
     def load(self, stage: str, partition: int) -> Snapshot | None:
-        """The latest snapshot, or null. Raises SnapshotError for one that cannot be read, and LogError.
+        """The latest snapshot, or null if there is none or it was deleted by an empty record.
 
-        The newest lie at the end: it is read backwards, in steps that grow.
+        The newest lie at the end: it is read backwards, in steps that grow. Raises SnapshotError for one that cannot be
+        read, and LogError.
         """
         place = partition % self._log.partitions("snapshots")
         begin, until = self._log.begin("snapshots", place), self._log.end("snapshots", place)
         step = FIRST_STEP
         while until > begin:
             since = max(begin, until - step)
-            entries = self._log.read("snapshots", place, since, until - since)
-            for entry in reversed(entries):
-                if entry.key == _key(stage, partition) and entry.offset < until:
-                    return _decoded(entry.value, stage, partition)
+            value = self._last(place, since, until, _key(stage, partition))
+            if value is not None:
+                return _decoded(value, stage, partition) if value else None
             until, step = since, step * 4
         return None
+
+    def forget(self, stages: Iterable[str], partitions: int) -> None:
+        """Delete the snapshots of these stages: they begin anew, with what their topics still hold. Raises LogError."""
+        for stage in stages:
+            for number in range(partitions):
+                place = number % self._log.partitions("snapshots")
+                self._log.append("snapshots", _key(stage, number), b"", headers("snapshot"), 0, place)
+        self._log.flush()
+
+    def _last(self, place: int, since: int, until: int, key: bytes) -> bytes | None:
+        """The value of the last entry with this key in a range of offsets."""
+        found: bytes | None = None
+        while since < until:
+            entries = self._log.read("snapshots", place, since, min(FIRST_STEP, until - since))
+            if not entries:
+                break
+            for entry in entries:
+                if entry.key == key and entry.offset < until:
+                    found = entry.value
+            since = entries[-1].offset + 1
+        return found
 
 
 def _key(stage: str, partition: int) -> bytes:
