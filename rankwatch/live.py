@@ -58,7 +58,7 @@ def add_commands(
     worker = command(commands, "worker", "run the stages over the partitions that the group gives", WORKER_EXAMPLES)
     worker.add_argument("--stage", choices=("rank", "job", "both"), default="both", help="(default both)")
     worker.add_argument(
-        "--memory-mb", type=positive, default=256, metavar="N", help="of open windows, a partition (default 256)"
+        "--memory-mb", type=positive, default=1024, metavar="N", help="for open windows, about (default 1024)"
     )
     worker.add_argument(
         "--most-poison",

@@ -18,6 +18,9 @@ from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.metrics import WorkerMetrics
 from streams.watchdog import Watchdog
 
+DECODED = 4
+"""How much more memory decoded events take than their bytes in the log, about."""
+
 TICK_S = 1.0
 """How often the owner of a partition appends the time, where the workers' clock counts."""
 
@@ -28,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     with deployment_of(arguments) as (_, deployment):
         settings = settings_of(arguments)
     names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
-    limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024, poison=arguments.most_poison)
+    limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024 // DECODED // len(names), poison=arguments.most_poison)
     wirings, measured, dogs = [], [], []
     for name in names:
         log = KafkaLog(settings)

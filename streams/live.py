@@ -27,7 +27,9 @@ INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """``held_bytes``: how much open windows of one stage and partition may hold before its topics that are ahead wait.
+    """``held_bytes``: how much open windows of all partitions may hold, as entries lie in the log, each its share.
+
+    Beyond it those topics of the partition wait that are ahead.
 
     ``poison``: more records in a row that cannot be read than these stop the worker; 0 for no limit.
     """
@@ -117,11 +119,12 @@ class LiveStages:
 
         They go on once half of it is gone, or once the others have caught up: who is furthest behind never waits.
         """
+        share = self._limits.held_bytes // max(len(self.runners), 1)
         for number, runner in self.runners.items():
             held = runner.stage.standing.held_bytes
-            if held > self._limits.held_bytes:
+            if held > share:
                 self._ahead[number] = _ahead(runner.stage)
-            elif held < self._limits.held_bytes // 2:
+            elif held < share // 2:
                 self._ahead.pop(number, None)
             elif number in self._ahead:
                 # Others may have read all that they have: then only what waits can close a window.

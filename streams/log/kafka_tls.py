@@ -6,9 +6,20 @@ import ssl
 
 from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
 
+_KNOWN = (
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+)
+
 
 def tls_context(kafka: KafkaSettings) -> ssl.SSLContext:
-    """Whom to trust and who we are. Raises KafkaSettingsError for files that cannot be used."""
+    """Whom to trust and who we are. Raises KafkaSettingsError for what cannot be used, settings not known here too."""
+    unknown = sorted(name for name in kafka.properties if name.startswith("ssl.") and name not in _KNOWN)
+    if unknown:
+        raise KafkaSettingsError(f"{unknown[0]}: workers know of TLS only {', '.join(_KNOWN)}")
     try:
         context = ssl.create_default_context(cafile=kafka.get("ssl.ca.location") or None)
         if certificate := kafka.get("ssl.certificate.location"):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from kafka_pipeline import Pipeline, folded, pipeline
+from kafka_pipeline import SESSION_S, Pipeline, folded, pipeline
 from kafka_rows import Rows, expected_rows, losses, produced, shown_at
 from streams_support import JOBS, JUDGED, said
 
@@ -22,7 +22,7 @@ DYING = Path(__file__).parents[1] / "kafka_dying.py"
 TOPICS = ("windows", *JUDGED)
 
 # The first commit of a process only says where it begins.
-WORKER_STEPS = ("append:1", "append:5", "flush:1", "snapshot:1", "commit:2", "committed:2", "append:12")
+WORKER_STEPS = ("append:1", "append:5", "flush:1", "snapshot:1", "flush:2", "commit:2", "committed:2")
 SINK_STEPS = ("insert:1", "inserted:1", "commit:1", "committed:1")
 
 
@@ -64,6 +64,21 @@ def test_a_worker_killed_at_each_step_changes_no_result(
         for step, _ in zip(WORKER_STEPS, live.publish_in(len(WORKER_STEPS), recording), strict=True):
             dies(live, monkeypatch, step, "worker", "--stage", stage)
         live.start("worker")
+        assert live.until_said(expected) == expected
+        assert said(live.log, ("late", "dead-letters")) == {"late": [], "dead-letters": []}
+
+
+def test_workers_that_were_taken_for_dead_and_come_back_change_nothing(kafka: str, tmp_path: Path) -> None:
+    """Stopped for longer than a session, a worker goes on with partitions that others own by then."""
+    recording = JOBS["two at once"]()
+    expected = folded(said(diagnose.run(recording).log, TOPICS))
+    with pipeline(kafka, tmp_path, partitions=2) as live:
+        workers = [live.start("worker") for _ in range(2)]
+        for stopped, _ in zip(workers * 2, live.publish_in(4, recording), strict=True):
+            time.sleep(2)
+            os.kill(stopped.pid, signal.SIGSTOP)
+            time.sleep(2 * float(SESSION_S))
+            os.kill(stopped.pid, signal.SIGCONT)
         assert live.until_said(expected) == expected
         assert said(live.log, ("late", "dead-letters")) == {"late": [], "dead-letters": []}
 
