@@ -81,13 +81,20 @@ class KafkaLog:
                     on_delivery=self._delivered,
                 )
             except BufferError:
-                producer.poll(0.1)
+                self._poll(producer, 0.1)
                 self._raise_failure()
                 continue
             except KafkaException as error:
                 raise LogError(reason_of(self.settings, error, self._errors)) from None
-            producer.poll(0)
+            self._poll(producer, 0)
             return
+
+    def _poll(self, producer: Producer, wait_s: float) -> None:
+        try:
+            producer.poll(wait_s)
+        except KafkaException as error:
+            # What ends an idempotent producer; whoever comes next begins from what is in the log.
+            raise LogError(reason_of(self.settings, error, self._errors)) from None
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failed is None:
@@ -99,10 +106,17 @@ class KafkaLog:
 
     def flush(self) -> None:
         """Wait until the cluster has all that was appended, however long; raises LogError for what it refused."""
-        if self._producer is not None:
-            while self._producer.flush(1.0):
-                self._raise_failure()
+        while self.unsent:
+            self._flush(1.0)
+            self._raise_failure()
         self._raise_failure()
+
+    def _flush(self, wait_s: float) -> None:
+        try:
+            if self._producer is not None:
+                self._producer.flush(wait_s)
+        except KafkaException as error:
+            raise LogError(reason_of(self.settings, error, self._errors)) from None
 
     @property
     def unsent(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from schemas.ports import Entry, LogError
 from streams.log.kafka_client import WAIT_S, Errors, entry_of, made, reason_of
@@ -112,7 +112,7 @@ class KafkaGroup:
         """Up to ``limit`` (topic, partition, entry); with ``hold`` none, but it stays a member. Raises LogError."""
         self._hold(hold)
         found = []
-        for message in self._consumer.consume(limit, wait_s):
+        for message in self._consume(limit, wait_s):
             error = message.error()
             if error is not None:
                 self._check(error)
@@ -125,6 +125,12 @@ class KafkaGroup:
         if self._polls % LOOK_EVERY == 0:
             self._lags = self._unread()
         return found
+
+    def _consume(self, limit: int, wait_s: float) -> Sequence[Message]:
+        try:
+            return self._consumer.consume(limit, wait_s)
+        except KafkaException as error:
+            raise LogError(reason_of(self._settings, error, self._errors)) from None
 
     def _hold(self, hold: bool) -> None:
         if hold != self._held:
