@@ -1,4 +1,4 @@
-"""The one driver: reads a log and runs both stages over it, without a cluster."""
+"""Drives both stages over a log by itself, without a cluster: reads where time is furthest behind, until the end."""
 
 from __future__ import annotations
 
