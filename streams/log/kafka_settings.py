@@ -13,6 +13,7 @@ ENVIRONMENT = "KAFKA_"
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,64}")
 _JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _JAVA_ONLY = re.compile(r".*\.(de)?serializer(\.class)?|key\.converter|value\.converter|interceptor\.classes")
+_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.crl.location")
 _SECRET = re.compile(r"password|secret|jaas", re.IGNORECASE)
 
 
@@ -68,7 +69,17 @@ def kafka_settings(
         found["bootstrap.servers"] = bootstrap
     if prefix is None:
         prefix = environment.get("RANKWATCH_TOPIC_PREFIX", DEFAULT_PREFIX)
-    return KafkaSettings(_without_java(found), prefix)
+    settings = _without_java(found)
+    _check_files(settings)
+    return KafkaSettings(settings, prefix)
+
+
+def _check_files(settings: Mapping[str, str]) -> None:
+    """Clients say of a file that they cannot open neither its name nor why."""
+    for name in _FILES:
+        place = settings.get(name, "probe")
+        if place != "probe" and not Path(place).exists():
+            raise KafkaSettingsError(f"{name}: there is no file {place}")
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:

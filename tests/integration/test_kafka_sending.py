@@ -208,7 +208,7 @@ def test_a_producer_that_cannot_go_on_is_replaced_and_nothing_is_lost(kafka: str
             time.sleep(0.005)
         sender.close(time.time_ns())
         transport.close(1.0)
-        found = {name: batch for name, batch in unordered(live)}
-        said = sorted(event.text.split()[0] for batch in found.values() for event in batch.events)
+        found = dict(unordered(live)).values()
+        said = sorted(event.text.split()[0] for batch in found for event in batch.events)
         assert said == sorted(f"b1/{n}" for n in range(added))
         assert dropped(sender.counters) == {}
