@@ -7,13 +7,12 @@ from typing import Any
 import msgspec
 
 from schemas import events, results
-from schemas.codec import kind_of
 from schemas.entries import dead_letter, read_entry
 from schemas.identity import Identity
 from schemas.ids import notification_key, stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
-from schemas.topics import RAW_TOPICS, STAMPED
+from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.lines.fatal import fatal_of
@@ -21,6 +20,7 @@ from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Checkpoint, Held, WindowBuffer
 from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
+from streams.stages.stamped import stamped_outputs
 from streams.stages.standing import Standing
 from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
@@ -170,7 +170,7 @@ class RankStage:
         drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
         dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
         summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
-        outputs = _stamped(identity, stamped, summary, time)
+        outputs = stamped_outputs(identity, stamped, summary.id, time)
         return [*outputs, Output(topic="windows", key=identity.job, record=summary, time=time)]
 
     def _worker(self, key: Key, window: int) -> _Worker:
@@ -240,23 +240,6 @@ def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[event
         key=lambda identity: (-len(msgspec.json.encode(identity)), msgspec.json.encode(identity)),
     )
     return richest, [event for _, _, event in keyed], ahead
-
-
-def _stamped(identity: Identity, stamped: list[events.Event], summary: results.Window, time: int) -> list[Output]:
-    by_kind: dict[str, list[events.Event]] = {}
-    for event in stamped:
-        kind = kind_of(event)
-        if kind in STAMPED:
-            by_kind.setdefault(kind, []).append(event)
-    return [
-        Output(
-            topic=STAMPED[kind],
-            key=identity.key,
-            record=events.Batch(producer="rank-stage", boot=summary.id, seq=0, identity=identity, events=by_kind[kind]),
-            time=time,
-        )
-        for kind in sorted(by_kind)
-    ]
 
 
 def _notices(batch: events.Batch[Any], time: int) -> list[Output]:
