@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -36,8 +36,13 @@ _numbers = itertools.count()
 class Pipeline:
     """One deployment; ``log`` reads and writes its topics, ``start`` starts a process of the command line."""
 
-    def __init__(self, address: str, root: Path, partitions: int, ticks: Literal["workers", "publisher"]) -> None:
-        self.settings: KafkaSettings = kafka_settings(address, prefix=f"t{os.getpid()}-{next(_numbers)}.")
+    def __init__(
+        self, address: str, root: Path, partitions: int, ticks: Literal["workers", "publisher"], config: Path | None
+    ) -> None:
+        prefix = f"t{os.getpid()}-{next(_numbers)}."
+        self.settings: KafkaSettings = kafka_settings(None if config else address, config, prefix=prefix)
+        self.where = ["--kafka-config", str(config)] if config else ["--kafka", address]
+        self.where += ["--topic-prefix", prefix]
         create_topics(self.settings, Deployment(partitions=partitions, ticks=ticks))
         self.log: KafkaLog = open_deployment(self.settings)[0]
         self.root = root
@@ -57,9 +62,7 @@ class Pipeline:
                 yield
 
     def start(self, *arguments: str, program: Sequence[str] = ("-m", "rankwatch")) -> subprocess.Popen[str]:
-        where = ["--kafka", self.settings.bootstrap, "--topic-prefix", self.settings.prefix]
-        if arguments[0] == "worker":
-            where += ["--session-s", SESSION_S]
+        where = self.where + (["--session-s", SESSION_S] if arguments[0] == "worker" else [])
         output = self.root / f"{arguments[0]}-{len(self.processes)}.err"
         with output.open("w") as errors:
             process = subprocess.Popen(
@@ -104,10 +107,15 @@ class Pipeline:
 
 @contextmanager
 def pipeline(
-    address: str, root: Path, *, partitions: int = 3, ticks: Literal["workers", "publisher"] = "publisher"
+    address: str,
+    root: Path,
+    *,
+    partitions: int = 3,
+    ticks: Literal["workers", "publisher"] = "publisher",
+    config: Path | None = None,
 ) -> Iterator[Pipeline]:
-    """A deployment and its processes for as long as the context lasts."""
-    made = Pipeline(address, root, partitions, ticks)
+    """A deployment and its processes for as long as the context lasts; ``config`` stands in for the address."""
+    made = Pipeline(address, root, partitions, ticks, config)
     try:
         yield made
     finally:
@@ -138,6 +146,22 @@ def free_address() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def until(true: Callable[[], bool], said: Callable[[], str] = str, wait_s: float = 60.0) -> None:
+    """Wait until it is true; ``said`` is the message if it never is."""
+    end = time.monotonic() + wait_s
+    while not true():
+        assert time.monotonic() < end, said()
+        time.sleep(0.2)
+
+
+def stored_everything(address: str, rows: int) -> bool:
+    """Whether the sink there has nothing left to do and stored at least so many rows."""
+    found = metrics_at(address)
+    unread = sum(value for name, value in found.items() if name.startswith("rankwatch_lag_entries{"))
+    stored = sum(value for name, value in found.items() if name.startswith("rankwatch_rows_total{"))
+    return stored >= rows and not unread and not found["rankwatch_held_entries"]
 
 
 def metrics_at(address: str) -> dict[str, float]:

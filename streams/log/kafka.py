@@ -53,10 +53,14 @@ class KafkaLog:
     def partition_counts(self) -> dict[str, int]:
         """Partition counts of all topics of the cluster, by their full names. Raises LogError."""
         reader = self._reader()
-        try:
-            topics = reader.list_topics(timeout=WAIT_S).topics
-        except KafkaException as error:
-            raise LogError(reason_of(self.settings, error, self._errors.heard(reader.poll))) from None
+        for left in reversed(range(int(WAIT_S))):
+            try:
+                topics = reader.list_topics(timeout=1.0).topics
+                break
+            except KafkaException as error:
+                self._errors.heard(reader.poll)
+                if self._errors.final or not left:
+                    raise LogError(reason_of(self.settings, error, self._errors)) from None
         self._errors.last = None
         self._counts = {name: len(topic.partitions) for name, topic in topics.items()}
         return self._counts

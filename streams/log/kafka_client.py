@@ -36,6 +36,7 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 _CONSUMER_ONLY = ("group.instance.id", "auto.offset.reset", "session.timeout.ms", "heartbeat.interval.ms")
+_LOGIN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
 _UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
@@ -54,6 +55,11 @@ class Errors:
         """Take in one complaint."""
         if self.last is None or _clarity(error) >= _clarity(self.last):
             self.last = error
+
+    @property
+    def final(self) -> bool:
+        """Whether to wait longer is of no use."""
+        return self.last is not None and self.last.code() in (*_LOGIN, KafkaError._SSL)
 
     def heard(self, poll: Callable[[float], object]) -> Errors:
         """After a question failed: lets the client say what it has to say of it."""
@@ -76,6 +82,7 @@ def made(client: type[C], settings: KafkaSettings, errors: Errors, **own: Any) -
 
     Raises KafkaSettingsError for a setting that librdkafka does not take.
     """
+    settings.check_files()
     consumes = "group.id" in own
     given = {name: value for name, value in settings.properties.items() if consumes or name not in _CONSUMER_ONLY}
     try:
@@ -114,7 +121,7 @@ def reason_of(settings: KafkaSettings, error: KafkaException | KafkaError, error
     inner = error.args[0] if isinstance(error, KafkaException) else error
     said = errors.last or inner
     place = settings.bootstrap
-    if said.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
+    if said.code() in _LOGIN:
         return f"Kafka at {place} refuses the login: {_plain(said)}"
     if said.code() == KafkaError._SSL:
         return f"no TLS connection to Kafka at {place}: {_plain(said)}"

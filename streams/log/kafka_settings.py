@@ -13,6 +13,7 @@ ENVIRONMENT = "KAFKA_"
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,64}")
 _JAAS = re.compile(r"""\b(username|password)\s*=\s*(["'])((?:(?!\2)[^\\]|\\.)*)\2""")
 _JAVA_ONLY = re.compile(r".*\.(de)?serializer(\.class)?|key\.converter|value\.converter|interceptor\.classes")
+_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.crl.location")
 _SECRET = re.compile(r"password|secret|jaas|key\.pem|keystore\.key|oauthbearer\.config|user\.info", re.IGNORECASE)
 
 
@@ -43,6 +44,13 @@ class KafkaSettings(msgspec.Struct, frozen=True):
     def get(self, name: str, default: str = "") -> str:
         """One setting."""
         return self.properties.get(name, default)
+
+    def check_files(self) -> None:
+        """Raise KafkaSettingsError for a file that is not there: clients say neither which nor why."""
+        for name in _FILES:
+            place = self.properties.get(name, "probe")
+            if place != "probe" and not Path(place).exists():
+                raise KafkaSettingsError(f"{name}: there is no file {place}")
 
     @property
     def shown(self) -> dict[str, str]:

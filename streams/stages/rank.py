@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from schemas import events, results
-from schemas.codec import encode, kind_of, parts_of
 from schemas.entries import dead_letter, read_entry
 from schemas.identity import Identity
 from schemas.ids import notification_key, stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
-from schemas.topics import RAW_TOPICS, STAMPED, TOPICS
+from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.lines.fatal import fatal_of
@@ -22,14 +21,12 @@ from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Arrived, Checkpoint, Held, Outcome, WindowBuffer
 from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
+from streams.stages.stamped import bounded, stamped_outputs
 from streams.stages.standing import Standing
 from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
 
 Key = tuple[str, str, str]
-
-STAMPED_BYTES = 500_000
-"""Of one record of stamped events, encoded."""
 
 
 class _Worker:
@@ -179,8 +176,8 @@ class RankStage:
         summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
         drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
         dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
-        summary = _bounded(msgspec.structs.replace(summary, drifts=drifts, dropped=dropped))
-        outputs = _stamped(identity, stamped, summary, time)
+        summary = bounded(msgspec.structs.replace(summary, drifts=drifts, dropped=dropped))
+        outputs = stamped_outputs(identity, stamped, summary.id, time)
         return [*outputs, Output(topic="windows", key=identity.job, record=summary, time=time)]
 
     def _worker(self, key: Key, window: int) -> _Worker:
@@ -249,33 +246,6 @@ def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[event
     encoded = [(msgspec.json.encode(identity), identity) for identity, part in items if part.indices]
     _, richest = min(encoded, key=lambda found: (-len(found[0]), found[0]))
     return richest, [event for _, event in keyed], ahead
-
-
-def _stamped(identity: Identity, stamped: list[events.Event], summary: results.Window, time: int) -> list[Output]:
-    """The window's events by kind, in records of bounded size, numbered within the window."""
-    by_kind: dict[str, list[events.Event]] = {}
-    for event in stamped:
-        kind = kind_of(event)
-        if kind in STAMPED:
-            by_kind.setdefault(kind, []).append(event)
-    outputs = []
-    for kind in sorted(by_kind):
-        whole = events.Batch(producer="rank-stage", boot=summary.id, seq=0, identity=identity, events=by_kind[kind])
-        for seq, part in enumerate(parts_of(whole, STAMPED_BYTES)):
-            batch = msgspec.structs.replace(whole, seq=seq, events=part)
-            outputs.append(Output(topic=STAMPED[kind], key=identity.key, record=batch, time=time))
-    return outputs
-
-
-def _bounded(summary: results.Window) -> results.Window:
-    """A summary that its topic takes: without it the rank would be missing, so its lines go first, then its series."""
-    topic, key = TOPICS["windows"], len(summary.identity.job.encode("utf-8", "replace"))
-    for field in ("signatures", "series", "stacks"):
-        if topic.takes(key + len(encode(summary))):
-            return summary
-        dropped = {**summary.dropped, f"{field} too large": len(getattr(summary, field))}
-        summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
-    return summary
 
 
 def _notices(batch: events.Batch[Any], time: int) -> list[Output]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka_pipeline import folded, free_address, metrics_at, pipeline, run_all
+from kafka_pipeline import folded, free_address, metrics_at, pipeline, run_all, stored_everything, until
 from kafka_rows import differences, expected_rows, shown_at
 from kafka_support import Broker
 from streams_support import JOBS, JUDGED, said
@@ -39,20 +38,6 @@ def test_whoever_starts_while_nobody_answers_says_so_in_one_line(tmp_path: Path)
         assert (code, printed.count("\n")) == (2, 1), printed
         assert printed.startswith(f"rankwatch: cannot reach Kafka at {address}: "), printed
     assert time.monotonic() - began < 20
-
-
-def until(true: Callable[[], bool], said: Callable[[], str] = str, wait_s: float = 60.0) -> None:
-    end = time.monotonic() + wait_s
-    while not true():
-        assert time.monotonic() < end, said()
-        time.sleep(0.2)
-
-
-def stored_everything(address: str, rows: int) -> bool:
-    found = metrics_at(address)
-    unread = sum(value for name, value in found.items() if name.startswith("rankwatch_lag_entries{"))
-    stored = sum(value for name, value in found.items() if name.startswith("rankwatch_rows_total{"))
-    return stored >= rows and not unread and not found["rankwatch_held_entries"]
 
 
 def outage(broker: Broker, kill: bool) -> None:
