@@ -50,7 +50,7 @@ class KafkaSettings(msgspec.Struct, frozen=True):
         for name in _FILES:
             place = self.properties.get(name, "probe")
             if place != "probe" and not Path(place).exists():
-                raise KafkaSettingsError(f"{name}: there is no file {place}")
+                raise KafkaSettingsError(f"Kafka settings: {name}: there is no file {place}")
 
     @property
     def shown(self) -> dict[str, str]:
