@@ -32,6 +32,9 @@ from streams.watchdog import Vitals
 
 T = TypeVar("T")
 
+ENTRY_BYTES = 500
+"""What an entry takes in memory besides its bytes: ticks are small and many."""
+
 STOP_S = 5.0
 """How long to leave the group in order may take."""
 
@@ -122,7 +125,7 @@ class Wiring:
         timestamp_ms = int((message.timestamp or 0.0) * 1000)
         entry = make_entry(message.offset, message.key, message.value, message.headers, timestamp_ms)
         self._inbox.setdefault((topic, message.partition), []).append(entry)
-        self._inbox_bytes += len(entry.value)
+        self._inbox_bytes += len(entry.value) + len(entry.key) + ENTRY_BYTES
         self._arrived.set()
 
     async def _pump(self) -> None:

@@ -16,7 +16,7 @@ from schemas.ports import Entry, Log
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.runner import Place, Runner, Stage
-from streams.snapshots import SnapshotStore
+from streams.snapshots import SnapshotError, SnapshotStore
 from streams.stages.job import JobStage
 from streams.stages.rank import RankStage
 
@@ -39,6 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class LiveStages:
     """The stages of one kind for the partition numbers that are owned now.
 
+    ``ahead`` and ``next_offsets`` may be asked by another thread than the one that works.
     Raises SnapshotError, LogError and PoisonError: whoever runs it ends the process then, and nothing is lost.
     """
 
@@ -74,7 +75,18 @@ class LiveStages:
                 stage, self._log, self._config, store=self._store, most_poison=self._limits.poison
             )
             begin |= {place: stage.next_offset(*place) for place in stage.inputs}
+            self._check_ends(stage)
         return begin
+
+    def _check_ends(self, stage: Stage) -> None:
+        """What comes into a topic that was made anew has old offsets: it would be taken for what was read already."""
+        for topic, number in stage.inputs:
+            at = stage.next_offset(topic, number)
+            if at and at > (end := self._log.end(topic, number)):
+                raise SnapshotError(
+                    f"the snapshot of {stage.name} {number} has read topic {topic} up to offset {at}, but it ends at "
+                    f"{end}: it was made anew; delete topic snapshots too and let `rankwatch topics create` make it"
+                )
 
     def _new_stage(self, number: int) -> Stage:
         if self.stage == "rank":
@@ -109,18 +121,20 @@ class LiveStages:
 
         They go on once half of it is gone.
         """
-        for number, runner in self.runners.items():
+        for number, runner in list(self.runners.items()):
             held = runner.stage.standing.held_bytes
             if held > self._limits.held_bytes:
                 self._ahead[number] = _ahead(runner.stage)
             elif held < self._limits.held_bytes // 2:
                 self._ahead.pop(number, None)
-        return {place for places in self._ahead.values() for place in places}
+        return {place for places in list(self._ahead.values()) for place in places}
 
     def next_offsets(self) -> dict[Place, int]:
         """How far each place was read."""
         return {
-            place: runner.stage.next_offset(*place) for runner in self.runners.values() for place in runner.stage.inputs
+            place: runner.stage.next_offset(*place)
+            for runner in list(self.runners.values())
+            for place in runner.stage.inputs
         }
 
 

@@ -126,13 +126,13 @@ def test_what_cannot_be_used_is_kept_apart_and_changes_nothing_else(kafka: str, 
         sink = stored(live, f"chdb://{tmp_path / 'db'}")
         rows = shown_at(f"chdb://{tmp_path / 'db'}")
         assert sink.retries == 0
-        assert len(rows["dead_letters"]) == len({row for row in rows["dead_letters"]}) >= len(expected[LETTERS])
+        assert len(rows["dead_letters"]) == len(set(rows["dead_letters"])) >= len(expected[LETTERS])
 
 
 def test_a_record_of_five_megabytes_is_refused_by_a_topic_as_we_make_it(kafka: str, tmp_path: Path) -> None:
     with pipeline(kafka, tmp_path, partitions=PARTITIONS) as live:
         large = encode(lines([6.0], text="y" * 5_000_000))
-        with pytest.raises(TooLargeError, match="a record of 5000... bytes is more than topic logs takes"):
+        with pytest.raises(TooLargeError, match=r"a record of 5000\d+ bytes is more than topic logs takes"):
             live.log.append("logs", b"job|0", large, headers("log"), 1)
         live.log.append("logs", b"job|0", b"{}", headers("log"), 1)
         live.log.flush()
@@ -157,4 +157,4 @@ def test_more_poison_in_a_row_than_allowed_stops_a_worker_and_nothing_is_lost(ka
         live.start("worker", "--most-poison", "30")
         expected = folded(said(in_memory(live), (*RESULTS, LETTERS)))
         assert live.until_said(expected) == expected
-        assert sorted(set(one.value for one in records(live.log, LETTERS))) == sorted(poison)
+        assert sorted({one.value for one in records(live.log, LETTERS)}) == sorted(poison)
