@@ -8,8 +8,12 @@ from schemas.ports import Entry
 from streams.runner import Place
 
 
+ENTRY_BYTES = 500
+"""What an entry takes in memory besides its bytes: ticks are small and many."""
+
+
 class Inbox:
-    """For one event loop: many put, one takes. ``most_bytes`` of values may lie in it before those who put wait."""
+    """For one event loop: many put, one takes. ``most_bytes`` of entries may lie in it before those who put wait."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -23,7 +27,7 @@ class Inbox:
             self._room.clear()
             await self._room.wait()
         self._entries.setdefault(place, []).append(entry)
-        self._bytes += len(entry.value)
+        self._bytes += len(entry.value) + len(entry.key) + ENTRY_BYTES
         self._arrived.set()
 
     async def taken(self) -> list[tuple[Place, list[Entry]]]:

@@ -41,6 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class LiveStages:
     """The stages of one kind for the partition numbers that are owned now.
 
+    ``next_offsets`` may be asked by another thread than the one that works.
     Raises SnapshotError, LogError and PoisonError: whoever runs it ends the process then, and nothing is lost.
     """
 
@@ -77,14 +78,18 @@ class LiveStages:
                 stage, self._log, self._config, store=self._store, most_poison=self._limits.poison
             )
             begin |= {place: stage.next_offset(*place) for place in stage.inputs}
-        for (topic, number), offset in begin.items():
-            end = self._log.end(topic, number)
-            if offset > end:
-                raise SnapshotError(
-                    f"topic {topic}, partition {number} ends at {end}, the snapshot of stage {self.stage} was written "
-                    f"at {offset}: the topic is another; `rankwatch topics forget` lets the stages begin anew"
-                )
+            self._check_ends(stage)
         return begin
+
+    def _check_ends(self, stage: Stage) -> None:
+        """What comes into a topic that was made anew has old offsets: it would be taken for what was read already."""
+        for topic, number in stage.inputs:
+            at = stage.next_offset(topic, number)
+            if at and at > (end := self._log.end(topic, number)):
+                raise SnapshotError(
+                    f"the snapshot of {stage.name} {number} has read topic {topic} up to offset {at}, but it ends at "
+                    f"{end}: it was made anew; `rankwatch topics forget` lets the stages begin anew, too"
+                )
 
     def _new_stage(self, number: int) -> Stage:
         if self.stage == "rank":

@@ -1,0 +1,127 @@
+"""Topics that are not as they should be, or lose and refuse what others would keep."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from kafka_admin import altered, deleted, emptied, widened
+from kafka_inside import drain, in_memory, processed, stages
+from kafka_pipeline import free_address, metrics_at, moved, pipeline, run_all, until
+from streams_support import JOBS, SECOND, at, said, tick
+
+from schemas.deployment import Deployment
+from schemas.ports import LogError
+from schemas.topics import RAW_TOPICS
+from streams.log.kafka_topics import create_topics
+from streams.metrics import WorkerMetrics
+from streams.snapshots import SnapshotError
+from streams.watchdog import Vitals
+
+pytestmark = pytest.mark.xdist_group("kafka")
+YEAR = 365 * 86_400 * SECOND
+
+
+def test_whoever_starts_on_topics_that_do_not_fit_names_them(kafka: str, tmp_path: Path) -> None:
+    with pipeline(kafka, tmp_path, partitions=2) as live:
+        deleted(live, "stamped.logs")
+        widened(live, "windows", 3)
+        commands = {
+            "worker": ["worker"],
+            "publish": ["publish", str(tmp_path)],
+            "sink": ["sink", "--clickhouse", f"chdb://{tmp_path / 'db'}"],
+        }
+        prefix = live.settings.prefix
+        for code, printed in run_all(commands, *live.where).values():
+            assert code == 2
+            assert printed == (
+                f"rankwatch: topic {prefix}stamped.logs is missing; `rankwatch topics create` makes it; "
+                f"topic {prefix}windows has 3 partitions, the deployment 2\n"
+            )
+
+
+def test_a_recording_of_last_year_is_right_on_topics_that_refuse_old_and_new_times(kafka: str, tmp_path: Path) -> None:
+    recording = moved(JOBS["killed"](), (time.time_ns() - YEAR) // SECOND * SECOND - at(0))
+    strict = {"message.timestamp.before.max.ms": "600000", "message.timestamp.after.max.ms": "600000"}
+    with pipeline(kafka, tmp_path, partitions=2) as live:
+        for topic in ("logs", "metrics", "windows", "snapshots", "incidents"):
+            altered(live, topic, strict)
+        for topic in ("heartbeats", "anomalies"):
+            altered(live, topic, {"message.timestamp.type": "LogAppendTime"})
+        live.publish(recording)
+        processed(live)
+        expected = said(in_memory(live))
+        assert said(live.log) == expected and expected["incidents"] and not expected["late"]
+        assert {entry.time for entry in live.log.read("anomalies", 0, 0, 99)} <= {
+            arrival.time // (10 * SECOND) * 10 * SECOND + n * 10 * SECOND
+            for arrival in recording.arrivals
+            for n in (0, 1)
+        }
+
+
+@pytest.mark.parametrize("topics", [("metrics",), RAW_TOPICS])
+def test_ticks_from_the_far_future_in_one_partition_do_what_they_do_in_memory(
+    topics: tuple[str, ...], kafka: str, tmp_path: Path
+) -> None:
+    with pipeline(kafka, tmp_path, partitions=2) as live:
+        slices = live.publish_in(2, JOBS["restart"]())
+        next(slices)
+        tick(live.log, 10 * YEAR // SECOND, topics, [1])
+        assert sum(1 for _ in slices) == 1
+        began = time.monotonic()
+        processed(live)
+        assert time.monotonic() - began < 20
+        expected = said(in_memory(live))
+        assert said(live.log) == expected and expected["late"]
+
+
+def test_what_the_cluster_did_not_keep_is_counted_and_the_rest_goes_on(kafka: str, tmp_path: Path) -> None:
+    with pipeline(kafka, tmp_path, partitions=1) as live:
+        slices = live.publish_in(3, JOBS["killed"]())
+        next(slices)
+        drain(live, before := stages(live, "rank"))
+        went_on = dict(before.next_offsets())
+        next(slices)
+        emptied(live, "logs", keep=5)
+        emptied(live, "metrics")
+        again = stages(live, "rank")
+        wanted = again.next_offsets()
+        gone = {topic: live.log.begin(topic, 0) - wanted[topic, 0] for topic in ("logs", "metrics")}
+        assert wanted["logs", 0] <= went_on["logs", 0] and all(count > 5 for count in gone.values())
+        assert sum(1 for _ in slices) == 1
+        address = free_address()
+        live.start("worker", "--listen", address)
+        name = 'rankwatch_gone_entries_total{partition="0",stage="rank"}'
+        until(lambda: bool(live.said_by(live.processes[0])))
+        until(lambda: metrics_at(address).get(name) == sum(gone.values()), live.printed)
+        until(lambda: metrics_at(address)['rankwatch_windows_total{partition="0",stage="job"}'] >= 3)
+        assert live.processes[0].poll() is None
+        drain(live, again)
+        (counted,) = [m for m in WorkerMetrics(again, Vitals()).collect() if m.name == "rankwatch_gone_entries"]
+        assert sum(sample.value for sample in counted.samples) == sum(gone.values())
+
+
+def test_a_topic_that_was_made_anew_under_old_snapshots_is_refused(kafka: str, tmp_path: Path) -> None:
+    deployment = Deployment(partitions=1, ticks="publisher")
+    with pipeline(kafka, tmp_path, partitions=1) as live:
+        live.publish(JOBS["killed"]())
+        processed(live)
+        deleted(live, "logs")
+        until(lambda: bool(made_again(live.settings, deployment)))
+        with pytest.raises(SnapshotError, match="up to offset .* but it ends at 0: it was made anew"):
+            stages(live, "rank")
+        process = live.start("worker", "--stage", "rank")
+        assert process.wait(60) == 1
+        assert "the snapshot of rank 0 has read topic logs" in live.said_by(process)
+        deleted(live, "snapshots")
+        until(lambda: bool(made_again(live.settings, deployment)))
+        stages(live, "rank")
+
+
+def made_again(settings: object, deployment: Deployment) -> list[str]:
+    """A topic is not gone the moment that it is deleted."""
+    try:
+        return create_topics(settings, deployment)  # type: ignore[arg-type]
+    except LogError:
+        return []
