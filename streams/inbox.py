@@ -7,7 +7,6 @@ import asyncio
 from schemas.ports import Entry
 from streams.runner import Place
 
-
 ENTRY_BYTES = 500
 """What an entry takes in memory besides its bytes: ticks are small and many."""
 

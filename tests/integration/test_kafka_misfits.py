@@ -109,7 +109,7 @@ def test_a_topic_that_was_made_anew_under_old_snapshots_is_refused(kafka: str, t
         processed(live)
         deleted(live, "logs")
         until(lambda: bool(made_again(live.settings, deployment)))
-        with pytest.raises(SnapshotError, match="up to offset .* but it ends at 0: it was made anew"):
+        with pytest.raises(SnapshotError, match=r"up to offset .* but it ends at 0: it was made anew"):
             stages(live, "rank")
         process = live.start("worker", "--stage", "rank")
         assert process.wait(60) == 1
