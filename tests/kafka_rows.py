@@ -66,3 +66,14 @@ def losses(expected: Rows, found: Rows) -> tuple[int, int, int]:
         others += len(set(seen) - set(wanted))
         twice += len(seen) - len(set(seen))
     return lost, others, twice
+
+
+def differences(expected: Rows, found: Rows) -> list[str]:
+    """By table, in words, what is lost, other, or shown twice; empty where both show the same."""
+    said = []
+    for table in sorted(expected.keys() | found.keys()):
+        wanted, seen = {table: expected.get(table, [])}, {table: found.get(table, [])}
+        lost, others, twice = losses(wanted, seen)
+        if lost or others or twice:
+            said.append(f"{table}: {lost} lost, {others} others, {twice} twice, of {len(wanted[table])}")
+    return said
