@@ -66,7 +66,7 @@ def test_a_short_session_does_not_end_while_its_member_lives(live: Pipeline) -> 
     group.forget = lambda: lost.append(1)
     put(live, "a")
     read_until(group, lambda found: len(found) == 2)
-    until = time.monotonic() + 5
+    until = time.monotonic() + 4
     while time.monotonic() < until:
         group.poll(10, 0.1)
     assert lost == []
