@@ -10,7 +10,6 @@ import asyncio
 import io
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +53,13 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     poll_records: int = 500
 
 
+class _App(faust.App):  # type: ignore[misc]
+    """Faust's tables lie in memory, and there are none: it needs no folders, and would leave them behind."""
+
+    def _create_directories(self) -> None:
+        pass
+
+
 class Wiring:
     """One Faust app around the stages that this worker owns."""
 
@@ -75,7 +81,7 @@ class Wiring:
     def _new_app(self, kafka: KafkaSettings) -> Any:
         options = self._options
         instance = kafka.get("group.instance.id")
-        return faust.App(
+        return _App(
             f"{kafka.prefix}{self._live.stage}",
             broker=[f"kafka://{address.strip()}" for address in kafka.bootstrap.split(",")],
             broker_credentials=credentials(kafka),
@@ -93,7 +99,6 @@ class Wiring:
             topic_disable_leader=True,
             web_enabled=False,
             store="memory://",
-            datadir=tempfile.mkdtemp(prefix="rankwatch-faust-"),
         )
 
     def _connect(self) -> None:
