@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test check format schemas lock clean bench-live bench-kill
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -13,8 +13,11 @@ BIN := .venv/bin
 demo: .venv/run ## stream a recorded faulty job through the whole pipeline
 	$(BIN)/rankwatch demo
 
-test: .venv/run ## run every test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: .venv/run ## run every test but the slow ones
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+test-slow: .venv/run ## outages, hostile records, logins, standstills over a real Kafka
+	RANKWATCH_REQUIRE_KAFKA=1 $(BIN)/python -m pytest -m slow
 
 check: .venv/run ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

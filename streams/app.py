@@ -10,13 +10,11 @@ import asyncio
 import io
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import faust
@@ -58,6 +56,13 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     poll_records: int = 500
 
 
+class _App(faust.App):  # type: ignore[misc]
+    """Faust's tables lie in memory, and there are none: it needs no folders, and would leave them behind."""
+
+    def _create_directories(self) -> None:
+        pass
+
+
 class Wiring:
     """One Faust app around the stages that this worker owns."""
 
@@ -79,7 +84,7 @@ class Wiring:
     def _new_app(self, kafka: KafkaSettings) -> Any:
         options = self._options
         instance = kafka.get("group.instance.id")
-        return faust.App(
+        return _App(
             f"{kafka.prefix}{self._live.stage}",
             broker=[f"kafka://{address.strip()}" for address in kafka.bootstrap.split(",")],
             broker_credentials=credentials(kafka),
@@ -99,8 +104,6 @@ class Wiring:
             store="memory://",
             # With none at all Faust would not assign the partitions of one number together.
             table_standby_replicas=1,
-            # Faust wants a folder; nothing is put there.
-            datadir=Path(tempfile.gettempdir()) / f"rankwatch-{os.getuid()}",
         )
 
     def _connect(self) -> None:

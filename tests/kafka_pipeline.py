@@ -148,7 +148,7 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
-def until(true: Callable[[], bool], said: Callable[[], str] = str, wait_s: float = 60.0) -> None:
+def until(true: Callable[[], bool], said: Callable[[], str] = str, wait_s: float = WAIT_S) -> None:
     """Wait until it is true; ``said`` is the message if it never is."""
     end = time.monotonic() + wait_s
     while not true():

@@ -138,8 +138,8 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=100
-broker.session.timeout.ms=1500
-broker.heartbeat.interval.ms=300
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 auto.create.topics.enable=false
 """
 

@@ -19,6 +19,12 @@ from streams.log.kafka_settings import KafkaSettings
 READ_WAIT_S = 30.0
 """How long a read may bring nothing before it is an error."""
 
+PAUSE_S = 0.5
+"""How long to wait before a question is asked again whose partition is just moving."""
+
+MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+"""A partition is without a leader for now, as while a broker restarts."""
+
 POLL_S = 0.02
 """How long to wait for more at once: even the news that a partition has ended comes only then."""
 
@@ -168,12 +174,15 @@ class KafkaLog:
         return self._watermarks(topic, partition)[1]
 
     def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
-        try:
-            low, high = self._reader().get_watermark_offsets(
-                TopicPartition(self.name_of(topic), partition), timeout=WAIT_S
-            )
-        except KafkaException as error:
-            raise LogError(reason_of(self.settings, error, self._errors)) from None
+        place, reader = TopicPartition(self.name_of(topic), partition), self._reader()
+        for left in reversed(range(int(WAIT_S / PAUSE_S))):
+            try:
+                low, high = reader.get_watermark_offsets(place, timeout=WAIT_S)
+                break
+            except KafkaException as error:
+                if error.args[0].code() not in MOVING or not left:
+                    raise LogError(reason_of(self.settings, error, self._errors)) from None
+                reader.poll(PAUSE_S)
         return low, high
 
     def _writer(self) -> Producer:

@@ -13,7 +13,7 @@ from streams_support import TRACEBACK, agent, node_of, pid_of, records, said, wo
 
 from schemas.events import Log, Metric, Topology
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 RANKS = 4
 BOUND_S = 30.0
 """A window of ten seconds, two for what is late, and what a slow machine needs."""
@@ -52,11 +52,13 @@ def blamed(live: Pipeline) -> dict[str, list[int]]:
     return {one.job: [suspect.rank for suspect in one.suspects] for one in records(live.log, "incidents")}
 
 
-def test_faults_are_found_in_bounded_time_also_by_a_worker_that_took_over(kafka: str, tmp_path: Path) -> None:
-    with (
-        pipeline(kafka, tmp_path, partitions=2, ticks="workers") as live,
-        node(live.settings, tmp_path / "spool") as one,
-    ):
+def test_faults_are_found_in_bounded_time_also_by_a_worker_that_took_over(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool, temporary = tmp_path / "spool", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with pipeline(kafka, tmp_path, partitions=2, ticks="workers") as live, node(live.settings, spool) as one:
         first = live.start("worker")
         until(lambda: any(live.log.end("windows", n) for n in range(2)), live.printed)
         trains(one, "first", range(1, 20))
@@ -78,3 +80,4 @@ def test_faults_are_found_in_bounded_time_also_by_a_worker_that_took_over(kafka:
         assert {(one.identity.job, one.identity.rank) for one in windows} >= {
             (job, rank) for job in ("first", "second") for rank in range(RANKS)
         }
+    assert list(temporary.iterdir()) == [], "a worker that was killed has left something behind"

@@ -19,7 +19,7 @@ from streams.metrics import WorkerMetrics
 from streams.snapshots import SnapshotError
 from streams.watchdog import Vitals
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 YEAR = 365 * 86_400 * SECOND
 
 

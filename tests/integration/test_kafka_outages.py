@@ -13,7 +13,7 @@ from streams_support import JOBS, JUDGED, said
 
 from rankwatch import diagnose
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 TOPICS = ("windows", *JUDGED)
 DOWN_S = 2.0
 

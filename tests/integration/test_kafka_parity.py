@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from kafka_pipeline import Pipeline, folded, free_address, metrics_at, pipeline, side_by_side
+from kafka_pipeline import Pipeline, folded, free_address, metrics_at, pipeline, side_by_side, until
 from streams_support import JOBS, JUDGED, SHARED, said
 
 from producers.recording import Recording, merged, read_recording
@@ -77,7 +77,9 @@ def test_workers_that_join_and_leave_in_the_middle_change_nothing(kafka: str, tm
         live.start("worker", "--stage", "job")
         live.publish(recording)
         live.start("worker")
-        time.sleep(4)
+        # Whoever has closed a window can be asked to stop; before, while it starts, it would only be killed.
+        until(lambda: live.log.end("windows", 0) > 0, live.printed)
+        time.sleep(2)
         first.terminate()
         check(live, recording)
         # Asked to stop before it was up, it ends by the signal.

@@ -15,7 +15,7 @@ from streams_support import JOBS, JUDGED, said
 
 from rankwatch import diagnose
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 HANGING = Path(__file__).parents[1] / "kafka_hanging.py"
 TOPICS = ("windows", *JUDGED)
 PATIENCE_S = "4"
