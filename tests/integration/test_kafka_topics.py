@@ -65,7 +65,10 @@ def test_topics_that_nobody_described_are_no_deployment(live: Pipeline) -> None:
     said, deployment = check_topics(live.log)
     assert deployment is None and "deployment is empty" in said[0]
     assert create_topics(live.settings, Deployment(partitions=2, ticks="publisher")) == []
-    assert check_topics(live.log) == ([], Deployment(partitions=2, ticks="publisher"))
+    problem = f"topic {live.settings.prefix}deployment has cleanup.policy delete, not compact"
+    assert check_topics(live.log) == ([problem], Deployment(partitions=2, ticks="publisher"))
+    altered(live, "deployment", {"cleanup.policy": "compact"})
+    assert check_topics(live.log)[0] == []
 
 
 def test_the_latest_snapshot_of_a_stage_is_found_wherever_it_lies(live: Pipeline) -> None:
