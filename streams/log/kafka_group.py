@@ -88,20 +88,11 @@ class KafkaGroup:
         self._consumer.subscribe(names, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        self._positions = self._committed(consumer, places)
+        self._positions = {}
         self._held = False
         consumer.assign(places)
         # What was paused when it was taken away would be paused for ever.
         consumer.resume(places)
-
-    def _committed(self, consumer: Consumer, places: list[TopicPartition]) -> dict[tuple[str, int], int]:
-        """Where the group begins, so that what is never fetched counts as unread, too."""
-        try:
-            found = consumer.committed(places, WAIT_S)
-        except KafkaException:
-            return {}
-        prefix = self._settings.prefix
-        return {(one.topic.removeprefix(prefix), one.partition): max(one.offset, 0) for one in found}
 
     def _revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._positions = {}
