@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from schemas.ports import Entry, LogError, TooLargeError
 from schemas.topics import TOPICS
-from streams.log.kafka_client import TIME_HEADER, WAIT_S, Errors, entry_of, made, reason_of
-from streams.log.kafka_producer import PRODUCER
+from streams.log.kafka_client import WAIT_S, Errors, entry_of, made, reason_of
+from streams.log.kafka_producer import PRODUCER, described
 from streams.log.kafka_settings import KafkaSettings
 
 READ_WAIT_S = 30.0
@@ -45,7 +45,7 @@ class KafkaLog:
 
     def name_of(self, topic: str) -> str:
         """The topic's name in the cluster. Raises KeyError for one that is not in the table."""
-        return self.settings.prefix + TOPICS[topic].name
+        return self.settings.full(TOPICS[topic].name)
 
     def partitions(self, topic: str) -> int:
         """How many partitions the topic has. Raises LogError if it is missing or the cluster does not answer."""
@@ -78,7 +78,6 @@ class KafkaLog:
         if not TOPICS[topic].takes(len(key) + len(value)):
             raise TooLargeError(f"a record of {len(value)} bytes is more than topic {topic} takes")
         self._raise_failure()
-        sent: list[tuple[str, str | bytes | None]] = [*headers.items(), (TIME_HEADER, str(time))]
         producer = self._writer()
         while True:
             try:
@@ -87,7 +86,7 @@ class KafkaLog:
                     value,
                     key,
                     -1 if partition is None else partition,
-                    headers=sent,
+                    headers=described(headers, time),
                     on_delivery=self._delivered,
                 )
             except BufferError:

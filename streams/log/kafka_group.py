@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from schemas.ports import Entry, LogError
-from streams.log.kafka_client import WAIT_S, Errors, entry_of, made, reason_of
+from streams.log.kafka_client import PASSING, WAIT_S, Errors, entry_of, made, reason_of
 from streams.log.kafka_settings import KafkaSettings
 
 SESSION_MS = 15_000
@@ -23,25 +23,6 @@ _REJOINS = (
     KafkaError.FENCED_INSTANCE_ID,
 )
 """The partitions went to somebody else, who reads again what was not committed."""
-
-_PASSING = (
-    KafkaError._MAX_POLL_EXCEEDED,
-    KafkaError._TRANSPORT,
-    KafkaError._RESOLVE,
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._TIMED_OUT,
-    KafkaError._TIMED_OUT_QUEUE,
-    KafkaError._WAIT_COORD,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.BROKER_NOT_AVAILABLE,
-    KafkaError.NETWORK_EXCEPTION,
-    KafkaError.REQUEST_TIMED_OUT,
-)
-"""The cluster or part of it is away for now."""
 
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
@@ -84,7 +65,7 @@ class KafkaGroup:
         if instance := settings.get("group.instance.id"):
             own["group.instance.id"] = f"{instance}-{group}"
         self._consumer = made(Consumer, settings, self._errors, **own)
-        names = [settings.prefix + topic for topic in topics]
+        names = [settings.full(topic) for topic in topics]
         self._consumer.subscribe(names, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
@@ -109,7 +90,7 @@ class KafkaGroup:
                 self._check(error)
                 continue
             raw: Any = message
-            topic, partition = raw.topic().removeprefix(self._settings.prefix), raw.partition()
+            topic, partition = self._settings.short(raw.topic()), raw.partition()
             found.append((topic, partition, entry_of(message)))
             self._positions[topic, partition] = raw.offset() + 1
         self._polls += 1
@@ -132,13 +113,13 @@ class KafkaGroup:
     def _check(self, error: KafkaError) -> None:
         if error.code() in _MISSING:
             raise LogError(f"{error.str()}; `rankwatch topics create` makes what is missing")
-        if error.code() not in _PASSING:
+        if error.code() not in PASSING:
             raise LogError(reason_of(self._settings, error, self._errors))
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> bool:
         """Let the group begin at these offsets; false where the cluster is away. Raises LogError for a refusal."""
         places = [
-            TopicPartition(self._settings.prefix + topic, partition, at)
+            TopicPartition(self._settings.full(topic), partition, at)
             for (topic, partition), at in sorted(offsets.items())
         ]
         try:
@@ -146,7 +127,7 @@ class KafkaGroup:
         except KafkaException as error:
             if error.args[0].code() in _REJOINS:
                 return True
-            if error.args[0].retriable() or error.args[0].code() in _PASSING:
+            if error.args[0].retriable() or error.args[0].code() in PASSING:
                 return False
             raise LogError(reason_of(self._settings, error, self._errors)) from None
         return True
@@ -159,7 +140,7 @@ class KafkaGroup:
         # Asked by the thread that polls: while it commits, every other question to the client waits behind that.
         found = {}
         for (topic, partition), position in self._positions.items():
-            name = TopicPartition(self._settings.prefix + topic, partition)
+            name = TopicPartition(self._settings.full(topic), partition)
             _, high = self._consumer.get_watermark_offsets(name, WAIT_S, cached=True)
             # Before the first fetch the end is not known (below 0): something may be there.
             found[topic, partition] = 1 if high < 0 else max(high - position, 0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from schemas.topics import OVERHEAD, TOPICS
+from streams.log.kafka_client import TIME_HEADER
 
 PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,
@@ -18,3 +20,8 @@ PRODUCER: dict[str, Any] = {
     "message.timeout.ms": 0,
     "message.max.bytes": max(topic.most_bytes for topic in TOPICS.values()) + OVERHEAD,
 }
+
+
+def described(headers: Mapping[str, str], time: int) -> list[tuple[str, str | bytes | None]]:
+    """The headers of a record that is sent at ``time`` (ns)."""
+    return [*headers.items(), (TIME_HEADER, str(time))]

@@ -41,6 +41,14 @@ class KafkaSettings(msgspec.Struct, frozen=True):
         """The addresses to begin with, ``host:port,host:port``."""
         return self.properties["bootstrap.servers"]
 
+    def full(self, topic: str) -> str:
+        """A topic's name in the cluster."""
+        return self.prefix + topic
+
+    def short(self, name: str) -> str:
+        """The topic that is called so in the cluster."""
+        return name.removeprefix(self.prefix)
+
     def get(self, name: str, default: str = "") -> str:
         """One setting."""
         return self.properties.get(name, default)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, TopicPartition
 
 from schemas.ports import Entry, LogError
 from streams.log.kafka import KafkaLog
-from streams.log.kafka_client import Errors, entry_of, made, reason_of
-
-_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._PARTITION_EOF)
+from streams.log.kafka_client import PASSING, Errors, entry_of, made, reason_of
 
 
 class KafkaTail:
@@ -38,8 +36,8 @@ class KafkaTail:
             error = message.error()
             if error is None:
                 raw: Any = message
-                found.append((raw.topic().removeprefix(self._settings.prefix), entry_of(message)))
-            elif error.code() not in _PASSING:
+                found.append((self._settings.short(raw.topic()), entry_of(message)))
+            elif error.code() not in PASSING:
                 raise LogError(reason_of(self._settings, error, self._errors))
         return found
 

@@ -72,7 +72,7 @@ def _create(
             raise LogError(reason_of(settings, error, errors.heard(admin.poll))) from None
     wanted = [
         NewTopic(
-            settings.prefix + topic.name,
+            settings.full(topic.name),
             num_partitions=1 if topic.single else partitions,
             replication_factor=replication,
             # One copy may be away; two that agree are what an acknowledgement is worth.
@@ -156,7 +156,7 @@ def _unfit_topics(log: KafkaLog) -> list[str]:
             if error.args[0].code() in _UNASKABLE:
                 return []
             raise LogError(reason_of(log.settings, error, errors)) from None
-        topic = TOPICS[resource.name.removeprefix(log.settings.prefix)]
+        topic = TOPICS[log.settings.short(resource.name)]
         if int(found["max.message.bytes"]) < topic.most_bytes:
             said = f"takes records of {found['max.message.bytes']} bytes, {topic.most_bytes} are needed"
             problems.append(f"topic {resource.name} {said}")

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from schemas.ports import Refusal
 from schemas.topics import TOPICS
-from streams.log.kafka_client import TIME_HEADER, Errors, made, reason_of
-from streams.log.kafka_producer import PRODUCER
+from streams.log.kafka_client import Errors, made, reason_of
+from streams.log.kafka_producer import PRODUCER, described
 from streams.log.kafka_settings import KafkaSettings
 
 _REFUSALS = {
@@ -53,14 +53,13 @@ class KafkaTransport:
         if not TOPICS[topic].takes(len(key) + len(value)):
             self._refused.append((done, f"{Refusal.TOO_LARGE}: topic {topic} takes no record of {len(value)} bytes"))
             return True
-        sent: list[tuple[str, str | bytes | None]] = [*headers.items(), (TIME_HEADER, str(time))]
         serial = next(self._serials)
         try:
             self._producer.produce(
-                self._settings.prefix + topic,
+                self._settings.full(topic),
                 value,
                 key or None,
-                headers=sent,
+                headers=described(headers, time),
                 on_delivery=lambda error, message: self._delivered(serial, error, message),
             )
         except BufferError:
