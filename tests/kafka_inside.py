@@ -53,7 +53,7 @@ def stored(live: Pipeline, dsn: str, wait_s: float = 30.0) -> LiveSink:
         while sink.entries < sum(end - live.log.begin(topic, n) for topic, n, end in ends) or sink.held:
             assert time.monotonic() < until, (sink.entries, sink.held, sink.trouble)
             sink.step(time.monotonic())
-        sink.finish(time.monotonic())
+        sink.finish()
         assert sink.trouble == ""
     group.close()
     return sink

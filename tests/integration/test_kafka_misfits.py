@@ -78,7 +78,7 @@ def test_what_the_cluster_did_not_keep_is_counted_and_the_rest_goes_on(kafka: st
         until(lambda: metrics_at(address)['rankwatch_windows_total{partition="0",stage="job"}'] >= 3)
         assert live.processes[0].poll() is None
         drain(live, again)
-        (counted,) = [m for m in WorkerMetrics(again, Vitals()).collect() if m.name == "rankwatch_gone_entries"]
+        (counted,) = [m for m in WorkerMetrics([(again, Vitals())]).collect() if m.name == "rankwatch_gone_entries"]
         assert sum(sample.value for sample in counted.samples) == sum(gone.values())
 
 
