@@ -6,6 +6,7 @@ Knows neither Faust nor clocks; whoever calls it does so from one thread at a ti
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -29,7 +30,8 @@ INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """``held_bytes``: how much open windows of all partitions may hold, as entries lie in the log, each its share.
 
-    Beyond it those topics of the partition wait that are ahead.
+    Beyond it those topics of the partition wait that are ahead; where there is but one, windows whose turn comes last
+    are left in it and read again.
 
     ``poison``: more records in a row that cannot be read than these stop the worker; 0 for no limit.
     """
@@ -94,7 +96,7 @@ class LiveStages:
     def _new_stage(self, number: int) -> Stage:
         if self.stage == "rank":
             return RankStage(number, self._raw, self._windows, self._config)
-        return JobStage(number, self._raw, self._config)
+        return JobStage(number, self._raw, self._config, partial(self._log.read, "windows", number))
 
     def take(self, read: Iterable[tuple[Place, Sequence[Entry]]]) -> dict[Place, int]:
         """Take in what was read, close what can be closed; returns the offsets up to which everything is safe."""
@@ -126,6 +128,7 @@ class LiveStages:
         """
         share = self._limits.held_bytes // max(len(self.runners), 1)
         for number, runner in self.runners.items():
+            runner.stage.bound(share)
             held = runner.stage.standing.held_bytes
             if held > share:
                 self._ahead[number] = _ahead(runner.stage)

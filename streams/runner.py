@@ -45,6 +45,7 @@ class Stage(Protocol):
     def standing(self) -> Standing: ...  # noqa: D102
     def next_offset(self, topic: str, partition: int) -> int: ...  # noqa: D102
     def behind(self, topic: str) -> int: ...  # noqa: D102
+    def bound(self, held_bytes: int) -> None: ...  # noqa: D102
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]: ...  # noqa: D102
     def close(self) -> list[Output] | None: ...  # noqa: D102
     def written(self) -> Snapshot: ...  # noqa: D102

@@ -61,6 +61,9 @@ class Scripted:
             return [dead_letter_output(letter, entry.time)]
         return []
 
+    def bound(self, held_bytes: int) -> None:
+        pass
+
     def close(self) -> list[Output] | None:
         if not self.to_close:
             return None

@@ -16,6 +16,12 @@ def failed_window(key: str, end: int, stage: str, error: Exception) -> DeadLette
     )
 
 
+def lost_summaries(partition: int, end: int, count: int, stage: str) -> DeadLetter:
+    """What is left of summaries that the log did not keep until their window's turn came."""
+    reason = f"{count} summaries were no longer in the topic when their window was closed"
+    return DeadLetter(topic="windows", partition=partition, offset=end, stage=stage, reason=reason, key=b"", value=b"")
+
+
 def too_large(output: Output, stage: str, reason: str) -> DeadLetter:
     """What is left of a record of ours that its topic does not take; of a dead letter everything but its bytes."""
     if isinstance(output.record, DeadLetter):

@@ -12,11 +12,12 @@ from schemas.results import Snapshot
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.log.partition import partition_of
-from streams.stages.dead_letters import dead_letter_output, failed_window
+from streams.stages.dead_letters import dead_letter_output, failed_window, lost_summaries
 from streams.stages.jobs import JobKeeper, JobState
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
 from streams.stages.standing import Standing
+from streams.stages.summaries import Read, Summaries
 from streams.state import written
 
 
@@ -30,20 +31,22 @@ class JobStageState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobStage:
-    """Partition ``partition`` of the windows topic; ``raw_partitions`` partition numbers report to it."""
+    """Partition ``partition`` of the windows topic; ``raw_partitions`` partition numbers report to it.
+
+    ``read`` gives its entries once more: with it the summaries that ``bound`` let go of come back when they are due.
+    """
 
     name = "job"
 
-    def __init__(self, partition: int, raw_partitions: int, config: StreamConfig) -> None:
+    def __init__(self, partition: int, raw_partitions: int, config: StreamConfig, read: Read | None = None) -> None:
         self.partition = partition
         self.config = config
         self.inputs: tuple[tuple[str, int], ...] = (("windows", partition),)
         self._raw_partitions = raw_partitions
         self._next = 0
         self._progress = PartitionProgress(raw_partitions)
-        self._open: dict[int, dict[str, results.Window]] = {}
-        self._sizes: dict[int, int] = {}
-        self._first_offset: dict[int, int] = {}
+        self._read = read
+        self._summaries = Summaries(read)
         self._closed: int | None = None
         self._jobs: dict[str, JobKeeper] = {}
         registry.build("job", config.detectors)  # wrong settings stop the start, not the first window
@@ -59,12 +62,17 @@ class JobStage:
     @property
     def held_events(self) -> int:
         """Summaries in open windows."""
-        return sum(len(held) for held in self._open.values())
+        return self._summaries.count
 
     @property
     def standing(self) -> Standing:
         """Where it stands."""
-        return Standing(closed=self._closed, open_windows=len(self._open), held_bytes=sum(self._sizes.values()))
+        held = self._summaries.held_bytes
+        return Standing(closed=self._closed, open_windows=len(self._summaries), held_bytes=held)
+
+    def bound(self, held_bytes: int) -> None:
+        """Keep about so much of open windows in memory, in bytes as they lie in the log."""
+        self._summaries.bound(held_bytes)
 
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
         """Take one entry in; returns only what was unreadable."""
@@ -86,9 +94,7 @@ class JobStage:
         # Behind the reports that close its window a summary is one sent again after a crash, and known.
         known = (low is not None and window.end <= low) or (self._closed is not None and window.end <= self._closed)
         if not known:
-            self._open.setdefault(window.end, {})[window.id] = window
-            self._sizes[window.end] = self._sizes.get(window.end, 0) + len(entry.value)
-            self._first_offset.setdefault(window.end, entry.offset)
+            self._summaries.add(entry, window)
         return []
 
     def _late(self, entry: Entry, window: results.Window) -> Output:
@@ -111,7 +117,7 @@ class JobStage:
             return None
         if self._closed is None or not self._jobs:
             # Nobody is waiting for time to pass: go straight to the next window that holds something.
-            end = min((held for held in self._open if held <= low), default=low)
+            end = min((held for held in self._summaries.ends[:1] if held <= low), default=low)
         else:
             end = self._closed + self.config.window_ns
         return end if end <= low and (self._closed is None or end > self._closed) else None
@@ -121,15 +127,13 @@ class JobStage:
         end = self._closable()
         if end is None:
             return None
-        held = self._open.pop(end, {})
-        self._first_offset.pop(end, None)
-        self._sizes.pop(end, None)
+        held, lost = self._summaries.pop(end)
         self._closed = end
         unavailable = self._progress.skipped(end)
         by_job: dict[str, list[results.Window]] = {}
-        for summary in sorted(held.values(), key=lambda summary: (summary.identity.job, summary.identity.worker)):
+        for summary in sorted(held, key=lambda summary: (summary.identity.job, summary.identity.worker)):
             by_job.setdefault(summary.identity.job, []).append(summary)
-        outputs: list[Output] = []
+        outputs = [dead_letter_output(lost_summaries(self.partition, end, lost, self.name), end)] if lost else []
         for job in sorted(set(self._jobs) | set(by_job)):
             keeper = self._jobs.setdefault(job, JobKeeper(JobState(job=job), self.config))
             try:
@@ -146,7 +150,8 @@ class JobStage:
 
     def _offset(self) -> int:
         """From where to read on: the first summary of the oldest open window."""
-        return min([self._next, *self._first_offset.values()])
+        first = self._summaries.first_offset
+        return self._next if first is None else first
 
     def written(self) -> Snapshot:
         """The state at the window boundary just closed, with the offset to read on from."""
@@ -172,5 +177,5 @@ class JobStage:
         self._next = state.offset
         self._progress = PartitionProgress(self._raw_partitions, state.progress)
         self._closed = state.closed
-        self._open, self._first_offset, self._sizes = {}, {}, {}
+        self._summaries = Summaries(self._read)
         self._jobs = {job.job: JobKeeper(job, self.config) for job in state.jobs}

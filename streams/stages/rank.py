@@ -95,6 +95,9 @@ class RankStage:
             ahead_ns=buffer.ahead_ns,
         )
 
+    def bound(self, held_bytes: int) -> None:
+        """Nothing to let go of: whoever reads for it lets the topics wait that ran ahead."""
+
     def on_entry(self, topic: str, partition: int, entry: Entry) -> list[Output]:
         """Take one entry in; returns notices and what was late or unreadable."""
         read = read_entry(entry, topic, partition, self.name)

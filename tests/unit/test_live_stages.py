@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from live_support import GOOD, ODD, TOPICS, Manners, run_groups
 from streams_support import (
@@ -16,6 +18,7 @@ from streams_support import (
     lines,
     put,
     raw_of,
+    records,
     run,
     said,
     tick,
@@ -210,6 +213,67 @@ def test_a_job_stage_has_one_topic_and_never_waits() -> None:
     live.take([(("windows", 0), log.read("windows", 0, 0, 3))])
     assert live.runners[0].stage.standing.held_bytes > 1
     assert live.ahead() == set()
+
+
+def drained_one_after_another(job: str, raw: int = 3) -> MemoryLog:
+    """A log whose rank stages were run to the end one by one: each holds all windows of those before it open."""
+    log = written_log(JOBS[job](), raw)
+    for number in range(raw):
+        live = LiveStages("rank", log, MemorySnapshots(), CONFIG)
+        live.own({number})
+        live.take(everything(log, "rank", {number}))
+    return log
+
+
+def job_drained(log: MemoryLog, limits: Limits) -> int:
+    """Run the job stages, one after another and a few entries at a time; what one held in memory at most."""
+    live, most = LiveStages("job", log, MemorySnapshots(), CONFIG, limits), 0
+    for number in range(log.partitions("windows")):
+        live.own({number})
+        while entries := log.read("windows", number, live.next_offsets()["windows", number], 5):
+            live.take([(("windows", number), entries)])
+            live.ahead()
+            most = max(most, live.runners[number].stage.standing.held_bytes)
+    return most
+
+
+def largest_window(log: MemoryLog) -> int:
+    """Bytes of the summaries of one window in one partition at most."""
+    sizes: Counter[tuple[int, int]] = Counter()
+    for number in range(log.partitions("windows")):
+        for entry in log.read("windows", number, 0, 10**6):
+            if entry.headers == headers("window"):
+                sizes[number, decode("window", entry.value).end] += len(entry.value)
+    return max(sizes.values())
+
+
+@pytest.mark.parametrize("job", ["hang", "restart", "two at once"])
+@pytest.mark.parametrize("most", [1, 3_000])
+def test_a_job_stage_leaves_in_the_log_what_is_beyond_the_bound_and_says_the_same(job: str, most: int) -> None:
+    expected, log = drained_one_after_another(job), drained_one_after_another(job)
+    unbounded, bounded = job_drained(expected, Limits()), job_drained(log, Limits(held_bytes=most))
+    assert bounded < unbounded
+    assert bounded <= most + largest_window(log)
+    assert said(log, TOPICS) == said(expected, TOPICS)
+    assert said(log, TOPICS)["incidents"] and not said(log, TOPICS)["dead-letters"]
+
+
+def test_summaries_that_the_log_no_longer_has_when_their_turn_comes_are_told() -> None:
+    log = drained_one_after_another("hang")
+    live = LiveStages("job", log, MemorySnapshots(), CONFIG, Limits(held_bytes=1))
+    job = next(number for number in range(3) if log.end("windows", number) > 100)
+    live.own({job})
+    place = ("windows", job)
+    entries = log.read(*place, 0, 10**6)
+    cut = next(entry.offset for entry in entries if b'"partition":2' in entry.value)
+    live.take([(place, entries[:cut])])
+    live.ahead()
+    live.runners[job].stage._summaries._read = lambda at, limit: log.read(*place, max(at, cut // 2), limit)
+    live.take([(place, entries[cut:])])
+    letters = records(log, "dead-letters")
+    counts = [int(letter.reason.split()[0]) for letter in letters]
+    assert counts and all("no longer in the topic" in letter.reason for letter in letters)
+    assert sum(counts) <= sum(entry.headers == headers("window") for entry in entries[: cut // 2])
 
 
 def test_poison_and_snapshots_of_others_stop_it() -> None:
