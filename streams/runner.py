@@ -152,7 +152,8 @@ class Runner:
             self._log.flush()  # whoever looks for the reason finds them in their topic
             raise PoisonError(
                 f"{self._poison[place]} records in a row of topic {topic}, partition {partition} cannot be read; "
-                f"the last, at offset {entry.offset}: {letters[0].reason}"
+                f"the last, at offset {entry.offset}: {letters[0].reason}. They lie in topic dead-letters and table "
+                "dead_letters; look at whoever writes them, or go past them with --most-poison 0"
             )
 
     def _emit(self, outputs: list[Output]) -> None:

@@ -52,10 +52,11 @@ class Snapshots(KafkaSnapshots):
 
 
 class Wiring(app.Wiring):
-    async def _commit(self, offsets: Any) -> None:
+    async def _commit(self, offsets: Any) -> bool:
         at("commit")
-        await super()._commit(offsets)
+        done = await super()._commit(offsets)
         at("committed")
+        return done
 
 
 class Group(KafkaGroup):

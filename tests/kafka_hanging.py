@@ -32,10 +32,11 @@ class Stages(LiveStages):
 
 
 class Wiring(app.Wiring):
-    async def _commit(self, offsets: Any) -> None:
-        await super()._commit(offsets)
+    async def _commit(self, offsets: Any) -> bool:
+        done = await super()._commit(offsets)
         if _closed and WHERE == "loop":
             hang()
+        return done
 
 
 assert WHERE in ("take", "loop"), WHERE

@@ -38,7 +38,7 @@ def drain(live: Pipeline, *running: LiveStages) -> None:
 def processed(live: Pipeline) -> None:
     """Both stages over all that is there."""
     for stage in ("rank", "job"):
-        drain(live, stages(live, stage))  # type: ignore[arg-type]
+        drain(live, stages(live, stage))
 
 
 def stored(live: Pipeline, dsn: str, wait_s: float = 30.0) -> LiveSink:

@@ -184,7 +184,7 @@ def moved(recording: Recording, by_ns: int) -> Recording:
         for event in arrival.batch.events:
             changes = {"time": event.time + by_ns}
             if getattr(event, "created", 0):
-                changes["created"] = event.created + by_ns
+                changes["created"] = getattr(event, "created") + by_ns  # noqa: B009
             events.append(msgspec.structs.replace(event, **changes))
         batch = msgspec.structs.replace(arrival.batch, events=events)
         arrivals.append(msgspec.structs.replace(arrival, time=arrival.time + by_ns, batch=batch))

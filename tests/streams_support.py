@@ -32,8 +32,9 @@ from schemas.identity import Identity
 from schemas.ports import Entry
 from schemas.topics import RAW_KINDS, RAW_TOPICS
 from streams.config import StreamConfig
-from streams.driver import Driver, Stage, furthest_behind
+from streams.driver import Driver, furthest_behind
 from streams.log.memory import MemoryLog
+from streams.runner import Stage
 
 SECOND = 1_000_000_000
 BASE = 1_795_975_830 * SECOND
@@ -121,8 +122,8 @@ class Script:
                     f"step {step} timers (ms): forward_compute {took:.1f} data_load {20 + rank % 3} allreduce_wait 90.5"
                 )
                 self.log(who, second + 0.5 + rank / 1000, text, step)
-            took = f"elapsed time per iteration (ms): 1000.{step % 10}"
-            loss = f"iteration {step:8d}/ 500 | {took} | lm loss: {9 / step:.4E} |"
+            elapsed = f"elapsed time per iteration (ms): 1000.{step % 10}"
+            loss = f"iteration {step:8d}/ 500 | {elapsed} | lm loss: {9 / step:.4E} |"
             self.log(worker(self.job, 0, attempt), second + 0.52, loss, step)
 
     def alive(self, ranks: int, first: int, last: int, *, attempt: str = "0", every: int = 4) -> None:
@@ -379,7 +380,10 @@ def put(log: Any, one: Batch[Any], partition: int | None = None) -> tuple[int, i
     """Append one batch to the raw topic of its kind."""
     kind = kind_of(one)
     time = max(event.time for event in one.events)
-    return log.append(TOPIC_OF[kind], one.identity.key.encode(), encode(one), headers(kind), time, partition)
+    place: tuple[int, int] = log.append(
+        TOPIC_OF[kind], one.identity.key.encode(), encode(one), headers(kind), time, partition
+    )
+    return place
 
 
 def tick(log: Any, second: float, topics: Sequence[str] = RAW_TOPICS, partitions: Iterable[int] | None = None) -> None:

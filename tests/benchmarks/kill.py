@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -98,7 +99,7 @@ class Round:
 
 def one_round(
     address: str, root: Path, seed: int, recording: Recording, wanted: dict[str, list[bytes]]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     chance = random.Random(seed)
     dsn = f"chdb://{root / 'live'}"
     rows = expected_rows(recording, root / "expected")
@@ -130,8 +131,8 @@ def main() -> None:
                 place.mkdir()
                 found = one_round(broker.address, place, seed, recording, wanted)
                 print(json.dumps(found), flush=True)
-                kills.update(found.pop("kills"))  # type: ignore[arg-type]
-                total.update({key: value for key, value in found.items() if key != "seed"})  # type: ignore[misc]
+                kills.update(found.pop("kills"))
+                total.update({key: value for key, value in found.items() if key != "seed"})
         finally:
             broker.stop(kill=True)
     print(

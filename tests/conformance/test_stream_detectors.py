@@ -43,7 +43,7 @@ def sequences() -> dict[str, Sequence]:
 
 
 def detector_of(name: str) -> Any:
-    (found,) = [one for stage in ("job", "rank") for one in registry.build(stage, {}) if one.name == name]  # type: ignore[arg-type]
+    (found,) = [one for stage in ("job", "rank") for one in registry.build(stage, {}) if one.name == name]
     return found
 
 
@@ -202,7 +202,7 @@ def test_an_unknown_parameter_is_a_value_error(name: str) -> None:
 def test_an_unknown_detector_is_a_value_error() -> None:
     for stage in ("job", "rank"):
         with pytest.raises(ValueError, match="no detector is called crystal_ball"):
-            registry.build(stage, {"crystal_ball": {}})  # type: ignore[arg-type]
+            registry.build(stage, {"crystal_ball": {}})
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from confluent_kafka import Producer
 from kafka_pipeline import Pipeline, pipeline
 
 from schemas.ports import Entry, TooLargeError
-from schemas.topics import MIB, TOPICS
-from streams.log.kafka_producer import OVERHEAD
+from schemas.topics import MIB, OVERHEAD, TOPICS
 from streams.log.memory import MemoryLog
 from streams.log.partition import partition_of
 

@@ -32,8 +32,9 @@ from producers.recording import read_recording
 from rankwatch.demo import bundled_recording
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
-from streams.driver import Driver, Stage, furthest_behind
+from streams.driver import Driver, furthest_behind
 from streams.log.memory import MemoryLog
+from streams.runner import Stage
 
 SEEDS = range(6)
 RECORDED = ("oom", "rl-healthy", "straggler")

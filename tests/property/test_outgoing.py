@@ -14,7 +14,6 @@ import msgspec
 import pytest
 from outgoing_support import SECOND, SMALL, T0, FakeTransport, Sent, die, dropped, files, outbox_at, record
 
-from producers.outgoing import writer as writer_module
 from producers.outgoing.frames import Found, Segment, SegmentReader
 from producers.outgoing.outbox import Outbox
 from producers.outgoing.records import Record
@@ -238,7 +237,7 @@ def run(world: World, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise OSError(world.disk_error, os.strerror(world.disk_error))
         return pwrite(file, data, at)
 
-    monkeypatch.setattr(writer_module.os, "pwrite", writing)
+    monkeypatch.setattr(os, "pwrite", writing)
     for _ in range(steps):
         world.step()
     world.finish()

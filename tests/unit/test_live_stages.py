@@ -28,14 +28,16 @@ from streams_support import (
 from producers.recording import read_recording
 from rankwatch.demo import bundled_recording
 from schemas.codec import decode, headers
+from schemas.ports import Entry
 from schemas.topics import RAW_TOPICS
 from streams.live import INPUTS, Limits, LiveStages, StageName
 from streams.log.memory import MemoryLog
 from streams.runner import Place, PoisonError
 from streams.snapshots import MemorySnapshots, SnapshotError
+from streams.stages.job import JobStage
 
 
-def everything(log: MemoryLog, stage: StageName, numbers: set[int]) -> list[tuple[Place, list[object]]]:
+def everything(log: MemoryLog, stage: StageName, numbers: set[int]) -> list[tuple[Place, list[Entry]]]:
     """All that lies in the places of these numbers."""
     places = [(topic, number) for topic in INPUTS[stage] for number in sorted(numbers)]
     return [(place, list(log.read(*place, 0, log.end(*place)))) for place in places]
@@ -268,7 +270,9 @@ def test_summaries_that_the_log_no_longer_has_when_their_turn_comes_are_told() -
     cut = next(entry.offset for entry in entries if b'"partition":2' in entry.value)
     live.take([(place, entries[:cut])])
     live.ahead()
-    live.runners[job].stage._summaries._read = lambda at, limit: log.read(*place, max(at, cut // 2), limit)
+    stage = live.runners[job].stage
+    assert isinstance(stage, JobStage)
+    stage._summaries._read = lambda at, limit: log.read(*place, max(at, cut // 2), limit)
     live.take([(place, entries[cut:])])
     letters = records(log, "dead-letters")
     counts = [int(letter.reason.split()[0]) for letter in letters]

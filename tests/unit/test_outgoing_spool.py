@@ -12,7 +12,6 @@ import msgspec
 import pytest
 from outgoing_support import SMALL, die, drain, dropped, files, record, spool_at
 
-from producers.outgoing import writer as writer_module
 from producers.outgoing.counters import Counters
 from producers.outgoing.folder import SpoolError
 from producers.outgoing.frames import HEADER, MARK, frame
@@ -326,7 +325,7 @@ class Disk:
         self.part: int | None = None
         self.error = 0
         self._pwrite = os.pwrite
-        monkeypatch.setattr(writer_module.os, "pwrite", self.pwrite)
+        monkeypatch.setattr(os, "pwrite", self.pwrite)
 
     def pwrite(self, file: int, data: bytes, at: int) -> int:
         if self.error:
