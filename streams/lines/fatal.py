@@ -14,7 +14,7 @@ from schemas.events import Frame, Log
 from schemas.identity import shortened
 from schemas.results import Area, CausalRole, Fatal, Symptom
 from streams.lines.signature import peel, shape, signature_of
-from streams.lines.traceback import Traceback, parse_chain
+from streams.lines.traceback import Traceback, has_traceback, parse_chain
 from streams.stacks import activity_of
 
 _LONGEST = 4096
@@ -94,7 +94,7 @@ RULES: tuple[Rule, ...] = (
         "crash",
         "network",
         re.compile(r"DistBackendError|DistNetworkError|DistStoreError|NCCL error"),
-        re.compile(r"terminate called after throwing an instance of 'c10::Dist"),
+        re.compile(r"terminate called after throwing an instance of 'c\d{1,3}::Dist"),
     ),
 )
 
@@ -106,11 +106,20 @@ _CHECKPOINT = re.compile(r"checkpoint|ckpt", re.IGNORECASE)
 _CONFIGURATION = re.compile(r"config|argument|yaml|hyperparam", re.IGNORECASE)
 
 
+def speaks_of_trouble(text: str) -> bool:
+    """Whether a record may be fatal; few are, and only these need a closer look."""
+    return has_traceback(text) or _ANY_LINE.search(_said(text)) is not None
+
+
+def _said(text: str) -> str:
+    return peel(text.split("\n", 1)[0][:_LONGEST])
+
+
 def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
     """What is fatal about a record, or null. ``trained`` says whether the worker has done an iteration yet."""
     chain = parse_chain(event.text)
     if not chain:
-        said = peel(event.text.split("\n", 1)[0][:_LONGEST])
+        said = _said(event.text)
         if not _ANY_LINE.search(said):
             return None
         spoken = next(rule for rule in RULES if rule.line is not None and rule.line.search(said))

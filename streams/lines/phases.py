@@ -32,25 +32,35 @@ _TURNS = (
 )
 
 
+LONGEST = 400
+"""Characters of a line that count."""
+
 _WORDS = ("checkpoint", "validation", "eval", "training")
 """One of these is in every line that turns the phase; looking for them first is much cheaper."""
 
 
-def phase_after(line: str, current: str, iteration: int | None) -> str:
-    """The phase once the worker has printed this line (its first 400 characters count)."""
-    head = line[:400]
+def phase_after(current: str, iteration: int | None, *, turn: str, downloads: bool) -> str:
+    """The phase once a worker has printed a line: ``turn_of`` it and whether it ``downloads``, and its iteration."""
+    if turn:
+        return turn
+    if iteration is not None:
+        return TRAIN
+    if downloads and current in ("", START_UP):
+        return DOWNLOAD
+    return current or START_UP
+
+
+def turn_of(line: str) -> str:
+    """The phase that a line by itself says has begun, or nothing; ``SHUTDOWN`` where training came to its own end."""
+    head = line[:LONGEST]
     plain = head.casefold()
     if any(word in plain for word in _WORDS):
         for pattern, phase in _TURNS:
             if pattern.search(head):
                 return phase
-    if iteration is not None:
-        return TRAIN
-    if _DOWNLOADING.search(head) and current in ("", START_UP):
-        return DOWNLOAD
-    return current or START_UP
+    return ""
 
 
-def says_finished(line: str) -> bool:
-    """Whether the line says that training came to its own end."""
-    return "training" in line[:400].casefold() and _FINISHED.search(line, 0, 400) is not None
+def downloads(line: str) -> bool:
+    """Whether the line says that something is being downloaded."""
+    return _DOWNLOADING.search(line, 0, LONGEST) is not None

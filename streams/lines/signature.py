@@ -1,7 +1,9 @@
 """The shape of a line: peeled of prefixes, its variables masked, hashed.
 
-A signature is a pure function of the line, so that every rank, partition and replay agrees. One pass, one combined
-pattern, no nested quantifier: the work is linear in the line, of which the first 4,096 characters count.
+A signature is a pure function of the line, so that every rank, partition and replay agrees. A line is first folded:
+every run of digits becomes ``0`` and what is hexadecimal one character. Whatever differs only in its variables is one
+folded line, mostly, and everything else is found out once for each of these. Folding and masking are a pass each, with
+no nested quantifier: the work is linear in the line, of which the first 4,096 characters count.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ _PREFIX = re.compile(
       \[rank[ ]?\d{1,7}\]:?
     | \[[A-Za-z_]{1,32}\d{1,7}\]:
     | \[\w{1,40}[ ]rank[ ]\d{1,7}\]
-    | \[?\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]?
-    | \[?[VIWEFC]\d{3,4}[ ]\d\d:\d\d:\d\d\.\d{6,9}(?:[ ]\d{1,9})?
+    | \[?\d{1,4}-\d{1,2}-\d{1,2}[ T_]\d{1,2}:\d{1,2}:\d{1,2}(?:[.,]\d{1,9})?Z?\]?
+    | \[?[VIWEFC]\d{1,4}[ ]\d{1,2}:\d{1,2}:\d{1,2}\.\d{1,9}(?:[ ]\d{1,9})?
     | \[(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\]
     | -[ ](?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)[ ]-
     | (?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL):?(?=[ ])
@@ -28,42 +30,73 @@ _PREFIX = re.compile(
     re.VERBOSE,
 )
 
-VARIABLE = r"""
-      (?P<TIME>(?<![\w.])\d{4}-\d\d-\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?)
-    | (?P<UUID>(?<![\w-])[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w-]))
-    | (?P<IP>(?<![\w.])(?:\[::(?:ffff:)?)?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\]?(?::\d{1,5})?(?![\w.]))
-    | (?P<URL>(?<!\w)(?:https?|s3|gs|hdfs|file)://[^\s"'<>]{1,1000})
-    | (?P<PATH>(?<![\w.<])/(?:[\w.+@=-]{1,255}/?){1,64})
-    | (?P<HEX>(?<![\w.])0[xX][0-9a-fA-F]{1,64}(?!\w)|(?<![\w.])(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{8,64}(?!\w))
-    | (?P<NUM>(?<![A-Za-z_\d])[+-]?\d{1,64}(?:\.\d{1,64})?(?:[eE][+-]?\d{1,4})?|(?<=[:=][ ])(?i:nan|[+-]?inf)(?!\w))
-    """
-"""What a line's variables look like, the alternatives in order."""
+_DIGITS = re.compile(r"[0-9]+")
 
-# None of them begins within a word or with another character than these; asked first, it spares most places the search.
-_VARIABLE = re.compile(rf"(?<![A-Za-z_\d])(?=[\da-fA-FhsgnNiI\u0130\u0131/\[+-])(?:{VARIABLE})", re.VERBOSE)
+HEX, UUID = "\x01", "\x02"
+"""What stands for a hexadecimal word, and for a UUID, in a folded text; both may be part of a path."""
+
+_HEXADECIMAL = re.compile(
+    r"""
+      (?P<UUID>(?<![\w-])[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w-]))
+    | (?P<HEX>(?<![\w.])0[xX][0-9a-fA-F]{1,64}(?!\w)|(?<![\w.])(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{8,64}(?!\w))
+    """,
+    re.VERBOSE,
+)
+_MAYBE_HEXADECIMAL = re.compile(r"0[a-fA-FxX]|[a-fA-F]0")
+"""Where it is not found in the digits' folding of a text, nothing in the text is hexadecimal but a UUID of digits."""
+
+VARIABLE = r"""
+      (?P<TIME>(?<![\w.])0-0-0[ T_]0:0:0(?:[.,]0)?Z?)
+    | (?P<IP>(?<![\w.])(?:\[::(?:ffff:)?)?0\.0\.0\.0\]?(?::0)?(?![\w.]))
+    | (?P<URL>(?<!\w)(?:https?|s3|s0|gs|hdfs|file)://[^\s"'<>]{1,1000})
+    | (?P<PATH>(?<![\w.<])/(?:[\w.+@=\x01\x02-]{1,255}/?){1,64})
+    | (?P<UUID>\x02)
+    | (?P<HEX>\x01)
+    | (?P<NUM>(?<![A-Za-z_0])[+-]?0(?:\.0)?(?:[eE][+-]?0)?|0|(?<=[:=][ ])(?i:nan|[+-]?inf)(?!\w))
+    """
+"""What the variables of a folded line look like, the alternatives in order."""
+
+_VARIABLE = re.compile(VARIABLE, re.VERBOSE)
 _MASKS = {name: f"<{name}>" for name in _VARIABLE.groupindex}
 
 
 def peel(line: str) -> str:
-    """The line without times, levels and rank prefixes, in whatever order they stand."""
+    """The line without times, levels and rank prefixes, in whatever order they stand; folded or not."""
     at = len(line) - len(line.lstrip())
     while found := _PREFIX.match(line, at):
         at = found.end()
     return line[at:].rstrip()
 
 
-def mask(text: str) -> str:
-    """The text with its variables replaced: ``step <NUM> took <NUM> ms``."""
-    return _VARIABLE.sub(_masked, text)
+def fold(text: str) -> str:
+    """The text with each run of digits as ``0`` and each hexadecimal word as one character."""
+    folded = _DIGITS.sub("0", text)
+    if _MAYBE_HEXADECIMAL.search(folded) is None:
+        return folded
+    return _DIGITS.sub("0", _HEXADECIMAL.sub(_folded, text))
+
+
+def _folded(found: re.Match[str]) -> str:
+    return HEX if found.lastgroup == "HEX" else UUID
+
+
+def mask(folded: str) -> str:
+    """A folded text with its variables named: ``step <NUM> took <NUM> ms``."""
+    return _VARIABLE.sub(_masked, folded)
 
 
 def _masked(found: re.Match[str]) -> str:
     return _MASKS[found.lastgroup or ""]
 
 
+def shape_of_line(folded: str) -> str:
+    """The masked text that stands for a folded line."""
+    return mask(peel(folded))
+
+
 def _traceback_shape(traceback: Traceback) -> str:
     place = f" in {traceback.function}" if traceback.function else ""
-    return mask(traceback.error[:LIMIT]) + place
+    return mask(fold(traceback.error[:LIMIT])) + place
 
 
 def shape(text: str) -> str:
@@ -71,7 +104,7 @@ def shape(text: str) -> str:
     traceback = parse_traceback(text)
     if traceback is not None:
         return _traceback_shape(traceback)
-    return mask(peel(text.split("\n", 1)[0][:LIMIT]))
+    return shape_of_line(fold(text.split("\n", 1)[0][:LIMIT]))
 
 
 @lru_cache(maxsize=65536)

@@ -24,6 +24,11 @@ class Traceback(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
 
 
+def has_traceback(text: str) -> bool:
+    """Whether a traceback begins in the text."""
+    return _HEAD in text
+
+
 def parse_chain(text: str) -> list[Traceback]:
     """The tracebacks of a record as printed: of a chain the first is how it began, the last what was raised."""
     if _HEAD not in text:

@@ -16,6 +16,7 @@ from schemas.results import Snapshot
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
+from streams.lines.facts import facts_of
 from streams.lines.fatal import fatal_of
 from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Arrived, Checkpoint, Held, Outcome, WindowBuffer
@@ -258,7 +259,7 @@ def _notices(batch: events.Batch[Any], time: int) -> list[Output]:
         return []
     found: dict[str, results.Notice] = {}
     for event in batch.events:
-        fatal = fatal_of(event, trained=True)
+        fatal = fatal_of(event, trained=True) if facts_of(event.text).trouble else None
         if fatal is None or fatal.rule in found:
             continue
         found[fatal.rule] = results.Notice(

@@ -10,12 +10,12 @@ from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
 from streams.config import StreamConfig
+from streams.lines.facts import Facts, facts_of
 from streams.lines.fatal import fatal_of
 from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
-from streams.lines.phases import phase_after, says_finished
+from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import readings_of, total_iterations
-from streams.lines.signature import shape, signature_of
 from streams.stacks import spans_of
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
 
@@ -156,32 +156,31 @@ def _log(
 ) -> events.Event:
     draft.log_records += 1
     draft.last_log = max(event.time, draft.last_log or event.time)
-    masked = shape(event.text)
-    signature = signature_of(masked)
-    _count_signature(draft, event, masked, signature, config)
+    facts = facts_of(event.text)
+    signature = facts.signature
+    _count_signature(draft, event, facts.masked, signature, config)
     if identity.rank is None:
         draft.exits.extend(exits_of(event))
         if stopped_by_owner(event.text):
             draft.stopped = min(event.time, draft.stopped or event.time)
     else:
-        _training_line(draft, state, event)
+        _training_line(draft, state, event, facts)
     return _stamp(event, state, signature=signature)
 
 
-def _training_line(draft: _Draft, state: WorkerState, event: events.Log) -> None:
-    state.phase = phase_after(event.text, state.phase, event.iteration)
-    fatal = fatal_of(event, trained=state.trained)
+def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
+    state.phase = phase_after(state.phase, event.iteration, turn=facts.turn, downloads=facts.downloads)
+    fatal = fatal_of(event, trained=state.trained) if facts.trouble else None
     if fatal is not None:
         draft.fatals.append(fatal)
         return
-    if says_finished(event.text):
+    if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
-    draft.layout.update(layout_of(event.text))
-    if event.iteration is None:
+    if facts.layout:
+        draft.layout.update(layout_of(event.text))
+    if event.iteration is None or not facts.readings:
         return
     readings = readings_of(event.text)
-    if not readings:
-        return
     state.trained = True
     draft.total = total_iterations(event.text) or draft.total
     if draft.iteration is None or event.iteration >= draft.iteration:

@@ -7,7 +7,11 @@ from detection_support import FIXED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.lines.phases import phase_after, says_finished
+from streams.lines.phases import SHUTDOWN, downloads, phase_after, turn_of
+
+
+def phase(line: str, before: str, iteration: int | None) -> str:
+    return phase_after(before, iteration, turn=turn_of(line), downloads=downloads(line))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +32,7 @@ from streams.lines.phases import phase_after, says_finished
     ],
 )
 def test_a_line_moves_the_phase(line: str, before: str, iteration: int | None, after: str) -> None:
-    assert phase_after(line, before, iteration) == after
+    assert phase(line, before, iteration) == after
 
 
 @pytest.mark.parametrize(
@@ -44,13 +48,13 @@ def test_a_line_moves_the_phase(line: str, before: str, iteration: int | None, a
     ],
 )
 def test_training_finished_is_told_by_its_words(line: str, finished: bool) -> None:
-    assert says_finished(line) is finished
+    assert (turn_of(line) == SHUTDOWN) is finished
 
 
 @FIXED
 @given(st.text(max_size=100), st.sampled_from(["", "start-up", "train", "checkpoint"]))
 def test_every_line_leaves_a_phase(line: str, before: str) -> None:
-    assert phase_after(line, before, None) in {
+    assert phase(line, before, None) in {
         "start-up",
         "download",
         "train",

@@ -1,0 +1,142 @@
+"""What is known of a folded line is what each reader says of the line itself, or sends whoever asks to look closer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from producers.recording import read_recording
+from rankwatch.demo import bundled_recording
+from schemas.events import Log
+from streams.lines.facts import LONGEST, facts_of
+from streams.lines.fatal import RULES, fatal_of, speaks_of_trouble
+from streams.lines.layout import layout_of
+from streams.lines.phases import downloads, turn_of
+from streams.lines.series import readings_of
+from streams.lines.signature import fold, peel, shape, signature_of
+
+WORDS = st.sampled_from(
+    [
+        *(
+            "step",
+            "12",
+            "-3.5e7",
+            "nan",
+            "inf",
+            "INF",
+            "\u0131nf",
+            "\u0130NF",
+            "loss:",
+            "lr =",
+            "0xfF",
+            "deadbeef01",
+            "10.0.0.1:80",
+            "[::ffff:10.0.0.1]",
+        ),
+        *(
+            "/data/x",
+            "s3://b/k",
+            "https://h/p?q=1",
+            "2026-11-29 18:00:01,5",
+            "a1b2",
+            "x=",
+            "k/v",
+            "٣",
+            "_7",
+            ".5",
+            "1.2.3.4.5",
+        ),
+        "0123abcd-0123-4567-89ab-0123456789ab",
+    ]
+)
+TEXTS = st.one_of(
+    st.lists(st.tuples(WORDS, st.sampled_from(["", " ", ": ", "=", "/", ".", "-", "_", "é"]))).map(
+        lambda parts: "".join(word + gap for word, gap in parts)
+    ),
+    st.text(alphabet="0123456789abcdefnsghi/.:-+_[] xXTZ\u017f\u0130\u0131é٣"),
+)
+
+SPEAKING = st.sampled_from(
+    [
+        "Timed out waiting 600000 ms for send",
+        "terminate called after throwing an instance of 'c10::DistBackendError'",
+        "NVRM: Xid (PCI:0000:0f:00): 79, GPU has fallen off the bus.",
+        "[rank12]:[E1129 02:07:08.408271257 ProcessGroupNCCL.cpp:607] Watchdog caught collective operation timeout",
+        "2026-11-29 18:15:13,942 [INFO] loss:1.5 - lr:3e-05 - grad_norm:nan - steps:12345e10",
+        "iteration 12/ 500 | elapsed time per iteration (ms): 1000.3 | lm loss: 9.1E-02 | grad norm: 12345678e1 |",
+        "[2026-11-29 19:10:35] step 12 timers (ms): forward 12.5 data_load 3 wait inf",
+        "using world size: 1024, data-parallel size: 8, tensor-model-parallel size: 4",
+        "successfully saved checkpoint from iteration 1200 to /ckpt/iter_0001200",
+        "validation loss at iteration 100 | lm loss value: 2.1",
+        "downloading shard 12 of 99",
+        "training finished after 500 steps",
+    ]
+)
+
+
+def agree(text: str) -> None:
+    facts = facts_of(text)
+    assert (facts.masked, facts.signature) == (shape(text), signature_of(shape(text)))
+    assert (facts.turn, facts.downloads) == (turn_of(text), downloads(text))
+    assert facts.trouble >= speaks_of_trouble(text)
+    assert facts.trouble or fatal_of(Log(time=1, stream="stdout", text=text), trained=True) is None
+    assert facts.layout >= bool(layout_of(text))
+    assert facts.readings >= bool(readings_of(text))
+
+
+@given(TEXTS)
+@settings(max_examples=2000)
+def test_facts_of_any_text_are_what_its_readers_say(text: str) -> None:
+    agree(text)
+
+
+@given(SPEAKING, st.randoms(use_true_random=False))
+def test_facts_of_speaking_lines_do_not_hang_on_their_digits(line: str, chance: object) -> None:
+    digits = getattr(chance, "choice")  # noqa: B009
+    other = re.sub(r"(?<![c])[0-9]", lambda _: digits("0123456789"), line)
+    agree(line)
+    agree(other)
+    assert facts_of(other).turn == facts_of(line).turn
+
+
+def test_lines_that_are_long_or_many_are_read_themselves() -> None:
+    tail = "x" * LONGEST
+    for text in (
+        f"training finished {tail}",
+        f"{tail} training finished",
+        f"{tail}\nworld size: 8",
+        "a\ntraining is done",
+    ):
+        agree(text)
+    assert facts_of("1" * 4 * LONGEST + " downloading").downloads is False
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.line is not None], ids=lambda rule: rule.name)
+def test_every_rule_of_a_line_speaks_of_folded_lines_too(rule: object) -> None:
+    lines = [line for line in SPOKEN if getattr(rule, "line").search(line)]  # noqa: B009
+    assert lines
+    for line in lines:
+        assert speaks_of_trouble(line) and speaks_of_trouble(fold(line))
+
+
+SPOKEN = (
+    "Timed out waiting 600000 ms for send",
+    "NCCL communicator was aborted on rank 3",
+    "Out of memory: Killed process 1234 (python)",
+    "NVRM: Xid (PCI:0000:0f:00): 79",
+    "terminate called after throwing an instance of 'c10::DistBackendError'",
+)
+
+
+def test_lines_of_a_recorded_job_agree() -> None:
+    with bundled_recording() as folder:
+        recording = read_recording(Path(folder))
+    texts = [event.text for one in recording.arrivals for event in one.batch.events if isinstance(event, Log)]
+    assert len(texts) > 400
+    for text in texts:
+        agree(text)
+        assert peel(fold(text.split("\n")[0])) == fold(peel(text.split("\n")[0])) or "\n" in text
