@@ -1,6 +1,7 @@
 """``rankwatch``: parses arguments, calls, prints.
 
-Exit codes: 2 cannot run. ``diagnose``: 0 no critical or warning incident, 1 some. ``demo``: 1 if it found nothing.
+Exit codes: 2 cannot run, 141 nobody reads the output any more.
+``diagnose``: 0 no critical or warning incident, 1 some. ``demo``: 1 if it found nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,9 @@ from rankwatch.times import parse_time
 if TYPE_CHECKING:
     from rankwatch.diagnose import Diagnosis
     from sinks.clickhouse import Client
+
+NO_READER = 128 + signal.SIGPIPE
+"""The exit code that a shell shows of programs that end by this signal, as most do."""
 
 EXAMPLES = """examples:
   rankwatch demo                                  a recorded faulty job through the whole pipeline
@@ -255,19 +260,35 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     arguments = parser().parse_args(argv)
     try:
-        code = COMMANDS[arguments.command](arguments)
+        code = _run(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is its right, and no news.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 2
+        return _without_reader()
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        return COMMANDS[arguments.command](arguments)
+    except BrokenPipeError:
+        raise
     except KeyboardInterrupt:
         print("rankwatch: interrupted", file=sys.stderr)
         return 130
     except KNOWN as error:
         print(f"rankwatch: {error}", file=sys.stderr)
         return 2
+
+
+def _without_reader() -> int:
+    """The reader of our output has gone (`| head`): that is its right, and no news."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            # What is left in its buffer would be written, and fail, once more in the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return NO_READER
 
 
 def _standard_streams() -> None:
