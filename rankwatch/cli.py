@@ -140,7 +140,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
 
 def _check_address(dsn: str) -> None:
     """Notice an address that cannot be one before anything runs."""
-    from sinks.clickhouse import check_dsn
+    from sinks.address import check_dsn
 
     if dsn != home.NO_DATABASE:
         check_dsn(dsn)
@@ -149,13 +149,11 @@ def _check_address(dsn: str) -> None:
 @contextmanager
 def _opened(command: str, dsn: str, *, read_only: bool) -> Iterator[Client]:
     """The database that a command cannot do without."""
-    from sinks.clickhouse import check_dsn, open_client
+    from rankwatch.database import database
 
     if dsn == home.NO_DATABASE:
         raise UsageError(f"{command} needs a database: give --clickhouse DSN")
-    check_dsn(dsn)
-    home.prepare(dsn)
-    with open_client(dsn, home.WAIT_S, pause=home.pause, read_only=read_only) as client:
+    with database(dsn, command, read_only=read_only) as client:
         yield client
 
 

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from rankwatch import home
+from rankwatch.database import database
 from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
 from rankwatch.signals import stopping
-from sinks.clickhouse import Client, check_dsn, open_client
+from sinks.address import check_dsn
+from sinks.clickhouse import Client
 from sinks.errors import SinkError
 from sinks.live import LiveSink
 from sinks.metrics import SinkMetrics
@@ -76,12 +78,11 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
 @contextmanager
 def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
     """The database, its tables up to date; a server that is away is waited for."""
-    home.prepare(dsn)
     wait_s = 0.5
     while True:
         with ExitStack() as stack:
             try:
-                client = stack.enter_context(open_client(dsn, home.WAIT_S, pause=home.pause))
+                client = stack.enter_context(database(dsn, "sink"))
                 migrate(client)
             except SinkError as error:
                 if not dsn.startswith("http") or stopping.is_set():

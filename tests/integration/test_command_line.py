@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -14,9 +15,9 @@ import msgspec
 import pytest
 
 from producers.recording import Unused
+from rankwatch import database, page, text
 from rankwatch import home as places
-from rankwatch import page, text
-from rankwatch.cli import parser
+from rankwatch.cli import parser, run
 from rankwatch.demo import bundled_recording
 from rankwatch.diagnose import Diagnosis, as_json, diagnose
 from rankwatch.errors import UsageError
@@ -381,6 +382,22 @@ def test_a_command_that_needs_a_database_says_so(command: list[str], tmp_path: P
     done = rankwatch(*command, "--clickhouse", "none", home=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"rankwatch: {command[0]} needs a database: give --clickhouse DSN\n"
+
+
+@pytest.mark.parametrize("command", [["sql", "SELECT 1"], ["migrate"]])
+def test_a_database_that_another_command_has_open_is_waited_for_a_little_and_then_named(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert database.WAIT_S <= 10
+    monkeypatch.setattr(database, "WAIT_S", 0.2)
+    with (tmp_path / "db.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        print(f"{os.getppid()} rankwatch sink", file=lock, flush=True)
+        assert run([*command, "--clickhouse", f"chdb://{tmp_path / 'db'}"]) == 2
+    held = f"rankwatch: {tmp_path / 'db'} is open in process {os.getppid()} (rankwatch sink); "
+    waiting, refused = capsys.readouterr().err.splitlines()
+    assert waiting == f"{held}waiting 0.2 s for it"
+    assert refused.startswith(f"{held}the embedded database serves one process at a time: stop that one first, or ")
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many"])
