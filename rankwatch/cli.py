@@ -1,6 +1,7 @@
 """``rankwatch``: parses arguments, calls, prints.
 
-Exit codes: 2 cannot run. ``diagnose``: 0 no critical or warning incident, 1 some. ``demo``: 1 if it found nothing.
+Exit codes: 2 cannot run, 141 nobody reads the output any more.
+``diagnose``: 0 no critical or warning incident, 1 some. ``demo``: 1 if it found nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,9 @@ from rankwatch.times import parse_time
 if TYPE_CHECKING:
     from rankwatch.diagnose import Diagnosis
     from sinks.clickhouse import Client
+
+NO_READER = 128 + signal.SIGPIPE
+"""The exit code that a shell shows of programs that end by this signal, as most do."""
 
 EXAMPLES = """examples:
   rankwatch demo                                  a recorded faulty job through the whole pipeline
@@ -135,7 +140,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
 
 def _check_address(dsn: str) -> None:
     """Notice an address that cannot be one before anything runs."""
-    from sinks.clickhouse import check_dsn
+    from sinks.address import check_dsn
 
     if dsn != home.NO_DATABASE:
         check_dsn(dsn)
@@ -144,13 +149,11 @@ def _check_address(dsn: str) -> None:
 @contextmanager
 def _opened(command: str, dsn: str, *, read_only: bool) -> Iterator[Client]:
     """The database that a command cannot do without."""
-    from sinks.clickhouse import check_dsn, open_client
+    from rankwatch.database import database
 
     if dsn == home.NO_DATABASE:
         raise UsageError(f"{command} needs a database: give --clickhouse DSN")
-    check_dsn(dsn)
-    home.prepare(dsn)
-    with open_client(dsn, home.WAIT_S, pause=home.pause, read_only=read_only) as client:
+    with database(dsn, command, read_only=read_only) as client:
         yield client
 
 
@@ -255,19 +258,35 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     arguments = parser().parse_args(argv)
     try:
-        code = COMMANDS[arguments.command](arguments)
+        code = _run(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is its right, and no news.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 2
+        return _without_reader()
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        return COMMANDS[arguments.command](arguments)
+    except BrokenPipeError:
+        raise
     except KeyboardInterrupt:
         print("rankwatch: interrupted", file=sys.stderr)
         return 130
     except KNOWN as error:
         print(f"rankwatch: {error}", file=sys.stderr)
         return 2
+
+
+def _without_reader() -> int:
+    """The reader of our output has gone (`| head`): that is its right, and no news."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            # What is left in its buffer would be written, and fail, once more in the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return NO_READER
 
 
 def _standard_streams() -> None:

@@ -11,12 +11,12 @@ import msgspec
 import streams.detectors  # noqa: F401  (registers all detectors)
 from producers.publish import stream
 from producers.recording import Inputs, Recording, Unused, read_recording
-from rankwatch.home import NO_DATABASE, WAIT_S, pause, prepare
+from rankwatch.database import database
+from rankwatch.home import NO_DATABASE
 from schemas.codec import encode
 from schemas.identity import NO_JOB
 from schemas.ids import stable_id
 from schemas.results import Incident
-from sinks.clickhouse import open_client
 from sinks.migrate import migrate
 from sinks.runs import Run, record_run
 from sinks.sink import Sink
@@ -130,12 +130,11 @@ class Revisions:
         yield from sorted(found, key=report.publication)
 
 
-def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind, wait_s: float = WAIT_S) -> dict[str, int]:
+def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind) -> dict[str, int]:
     """Put a run's rows into ClickHouse under its run id; returns rows by table. Raises SinkError."""
     if dsn == NO_DATABASE:
         return {}
-    prepare(dsn)
-    with open_client(dsn, wait_s, pause=pause) as client:
+    with database(dsn, kind) as client:
         migrate(client)
         counts = Sink(diagnosis.log, client, run_id=diagnosis.run_id).drain()
         record_run(client, run_of(diagnosis, kind))

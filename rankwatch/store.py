@@ -10,19 +10,24 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from rankwatch import home
+from rankwatch.database import database
 from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
 from rankwatch.signals import stopping
-from sinks.clickhouse import Client, check_dsn, open_client
+from sinks.address import check_dsn, safe_dsn
+from sinks.clickhouse import Client
 from sinks.errors import SinkError
 from sinks.live import LiveSink
 from sinks.metrics import SinkMetrics
 from sinks.migrate import migrate
 from sinks.sink import SINK_TOPICS
 from streams.log.kafka_group import KafkaGroup
+from streams.log.kafka_settings import DEFAULT_PREFIX, KafkaSettings
 from streams.watchdog import Vitals, Watchdog
+
+GONE = "{} entries were removed from Kafka before they were read, and ClickHouse does not have them"
 
 LAGS_S = 1.0
 """How often it is asked how much is unread."""
@@ -41,13 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
         client = stack.enter_context(_database(arguments.clickhouse, stop))
         group = KafkaGroup(settings, "sink", SINK_TOPICS)
         stack.callback(group.close)
-        sink = LiveSink(client, group)
+        sink = LiveSink(client, group, run_id=run_id_of(settings))
         group.forget = sink.forget
         vitals = Vitals()
         dog = Watchdog(vitals, patience_s=arguments.patience_s, now=time.monotonic())
-        metrics = SinkMetrics(sink, lambda: vitals.lags)
+        metrics = SinkMetrics(sink, lambda: vitals.lags, lambda: group.gone)
         address = stack.enter_context(serving(arguments.listen, [metrics], lambda: sink.trouble or trouble_of([dog])))
-        announce(f"sink, group {settings.prefix}sink, Kafka at {settings.bootstrap}", address)
+        where = f"Kafka at {settings.bootstrap}, ClickHouse at {safe_dsn(arguments.clickhouse)}"
+        announce(f"sink, group {settings.prefix}sink, {where}", address)
         guard([dog])
         _loop(sink, group, vitals, stop)
         sink.finish()
@@ -55,9 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def run_id_of(settings: KafkaSettings) -> str:
+    """The run id of a deployment's rows: its prefix, so that several can share a database; empty for the default."""
+    return "" if settings.prefix == DEFAULT_PREFIX else settings.prefix
+
+
 def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event) -> None:
     said = ""
     looked = 0.0
+    gone = 0
     while not stop.is_set():
         now = time.monotonic()
         sink.step(now)
@@ -66,6 +78,9 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
         if now - looked >= LAGS_S:
             looked = now
             vitals.lags = group.lags()
+            if group.gone > gone:
+                gone = group.gone
+                print(f"rankwatch: {GONE.format(gone)}", file=sys.stderr, flush=True)
         # While the database is away nothing moves on, and that is no fault of this process.
         vitals.excused = bool(sink.trouble)
         if sink.trouble != said:
@@ -76,12 +91,11 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
 @contextmanager
 def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
     """The database, its tables up to date; a server that is away is waited for."""
-    home.prepare(dsn)
     wait_s = 0.5
     while True:
         with ExitStack() as stack:
             try:
-                client = stack.enter_context(open_client(dsn, home.WAIT_S, pause=home.pause))
+                client = stack.enter_context(database(dsn, "sink"))
                 migrate(client)
             except SinkError as error:
                 if not dsn.startswith("http") or stopping.is_set():

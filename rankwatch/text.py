@@ -23,9 +23,15 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # It would end the program with 1, which means something else here.
+        raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console that colours on terminals only and obeys NO_COLOR; pipes get unwrapped lines."""
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    return _Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:

@@ -27,18 +27,25 @@ class LiveSink:
     """Stores what a group's member reads; call ``step`` again and again, with a clock in seconds that goes forward.
 
     At least once: offsets are committed after ClickHouse answered, rows stored twice fold by their sort key. While
-    ClickHouse is away the same batches are tried again and nothing more is read.
+    ClickHouse is away the same batches are tried again and nothing more is read. ``run_id`` has to be the same for all
+    who ever store this log.
     """
 
     def __init__(
-        self, client: Client, subscription: Subscription, *, limits: Limits | None = None, pace: Pace | None = None
+        self,
+        client: Client,
+        subscription: Subscription,
+        *,
+        run_id: str = "",
+        limits: Limits | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.entries = 0
         self.retries = 0
         self.trouble = ""
         self._subscription = subscription
-        self._storer = Storer(client, run_id="")
+        self._storer = Storer(client, run_id)
         self._limits = limits or Limits()
         self._pace = pace or Pace()
         self._batches: dict[str, Batch] = {}

@@ -14,15 +14,22 @@ LAG = ("rankwatch_lag_entries", "Entries of the log that are not read yet")
 ENTRIES = ("rankwatch_entries", "Entries of the log read")
 ROWS = ("rankwatch_rows", "Rows inserted, by table")
 RETRIES = ("rankwatch_retries", "Tries that ClickHouse or Kafka refused and that were made again")
+GONE = ("rankwatch_gone_entries", "Entries that the log did not keep long enough to be read")
 HELD = ("rankwatch_held_entries", "Entries read and not stored yet")
 
 
 class SinkMetrics(Collector):
-    """Reads the metrics of a sink when it is asked for them; ``lags`` says how much is unread, by place."""
+    """Reads the metrics of a sink when it is asked for them; ``lags`` says how much is unread, by place.
 
-    def __init__(self, sink: LiveSink, lags: Callable[[], Mapping[Place, int]]) -> None:
+    ``gone`` says how many entries were missing where it read on.
+    """
+
+    def __init__(
+        self, sink: LiveSink, lags: Callable[[], Mapping[Place, int]], gone: Callable[[], int] = lambda: 0
+    ) -> None:
         self._sink = sink
         self._lags = lags
+        self._gone = gone
 
     def collect(self) -> Iterable[Metric]:
         """All samples as of now."""
@@ -36,4 +43,5 @@ class SinkMetrics(Collector):
         yield rows
         yield CounterMetricFamily(*ENTRIES, value=self._sink.entries)
         yield CounterMetricFamily(*RETRIES, value=self._sink.retries)
+        yield CounterMetricFamily(*GONE, value=self._gone())
         yield GaugeMetricFamily(*HELD, value=self._sink.held)

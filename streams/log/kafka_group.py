@@ -8,10 +8,14 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from schemas.ports import Entry, LogError
+from schemas.topics import TOPICS
 from streams.log.kafka_client import PASSING, WAIT_S, Errors, entry_of, made, reason_of
 from streams.log.kafka_settings import KafkaSettings
 
 SESSION_MS = 15_000
+
+COMMITTED_S = 5.0
+"""How long a new assignment waits to be told where the group stands; only the count of what is gone rests on it."""
 
 LOOK_EVERY = 10
 """After how many polls to look again how much is unread."""
@@ -36,15 +40,17 @@ class KafkaGroup:
     """Reads ``topics`` of the deployment together with the other members of ``group``.
 
     ``forget`` is called when partitions go to others: whatever was read and not committed will be read again. Set it
-    before the first poll.
+    before the first poll. ``gone`` counts entries that the cluster did not keep until they were read.
     """
 
     def __init__(self, settings: KafkaSettings, group: str, topics: Sequence[str]) -> None:
         self.forget: Callable[[], None] = lambda: None
+        self.gone = 0
         self._settings = settings
         self._errors = Errors()
         self._held = False
         self._positions: dict[tuple[str, int], int] = {}
+        self._begins: dict[tuple[str, int], int] = {}
         self._polls = 0
         self._lags: dict[tuple[str, int], int] = {}
         session_ms = settings.get("session.timeout.ms", str(SESSION_MS))
@@ -69,16 +75,25 @@ class KafkaGroup:
         self._consumer.subscribe(names, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        self._positions = {}
-        self._held = False
+        self._positions, self._begins = {}, self._committed(consumer, places)
         consumer.assign(places)
-        # What was paused when it was taken away would be paused for ever.
-        consumer.resume(places)
+        # This is called within a poll, and one that holds back brings nothing of what is new either. Otherwise what
+        # was paused when it was taken away would be paused for ever.
+        (consumer.pause if self._held else consumer.resume)(places)
 
     def _revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        self._positions = {}
+        self._positions, self._begins = {}, {}
         self.forget()
         consumer.unassign()
+
+    def _committed(self, consumer: Consumer, places: list[TopicPartition]) -> dict[tuple[str, int], int]:
+        """Where the group stands, for the places where it ever committed; empty where the cluster does not say."""
+        try:
+            found: Any = consumer.committed(places, COMMITTED_S) if places else []
+        except KafkaException:
+            return {}
+        known = [one for one in found if one.error is None and one.offset >= 0]
+        return {(self._settings.short(one.topic), one.partition): one.offset for one in known}
 
     def poll(self, limit: int, wait_s: float, *, hold: bool = False) -> Sequence[tuple[str, int, Entry]]:
         """Up to ``limit`` (topic, partition, entry); with ``hold`` none, but it stays a member. Raises LogError."""
@@ -86,23 +101,33 @@ class KafkaGroup:
         found = []
         for message in self._consume(limit, wait_s):
             error = message.error()
-            if error is not None:
+            if error is None:
+                found.append(self._taken(message))
+            else:
                 self._check(error)
-                continue
-            raw: Any = message
-            topic, partition = self._settings.short(raw.topic()), raw.partition()
-            found.append((topic, partition, entry_of(message)))
-            self._positions[topic, partition] = raw.offset() + 1
         self._polls += 1
         if self._polls % LOOK_EVERY == 0:
             self._lags = self._unread()
         return found
 
     def _consume(self, limit: int, wait_s: float) -> Sequence[Message]:
+        # What it had before partitions went to others within the call it drops by itself, so nothing that was read
+        # before `forget` comes after it.
         try:
             return self._consumer.consume(limit, wait_s)
         except KafkaException as error:
             raise LogError(reason_of(self._settings, error, self._errors)) from None
+
+    def _taken(self, message: Message) -> tuple[str, int, Entry]:
+        entry = entry_of(message)
+        raw: Any = message
+        place = (self._settings.short(raw.topic()), raw.partition())
+        # Compaction leaves out what was said anew; before the group's first entry nothing was expected.
+        if TOPICS[place[0]].cleanup == "delete":
+            expected = self._positions.get(place, self._begins.get(place, entry.offset))
+            self.gone += max(entry.offset - expected, 0)
+        self._positions[place] = entry.offset + 1
+        return (*place, entry)
 
     def _hold(self, hold: bool) -> None:
         if hold != self._held:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -14,9 +15,9 @@ import msgspec
 import pytest
 
 from producers.recording import Unused
+from rankwatch import database, page, text
 from rankwatch import home as places
-from rankwatch import page, text
-from rankwatch.cli import parser
+from rankwatch.cli import parser, run
 from rankwatch.demo import bundled_recording
 from rankwatch.diagnose import Diagnosis, as_json, diagnose
 from rankwatch.errors import UsageError
@@ -218,13 +219,20 @@ def test_the_same_folder_twice_and_under_another_name_gives_the_same_bytes(
     assert first.stdout == second.stdout
 
 
-def test_a_reader_that_goes_away_is_no_error(recording: Path, tmp_path: Path) -> None:
-    words = [*COMMAND, "diagnose", str(recording), "--format", "json"]
-    surroundings = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "RANKWATCH_CLICKHOUSE": "none"}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=surroundings) as run:
-        assert run.stdout is not None and run.stderr is not None
-        run.stdout.close()
-        assert "Traceback" not in run.stderr.read()
+@pytest.mark.parametrize(
+    "words",
+    ["diagnose {} --clickhouse none", "diagnose {} --format json --clickhouse none", "sql SHOW\tTABLES", "migrate"],
+)
+def test_a_reader_that_goes_away_is_no_error(words: str, recording: Path, tmp_path: Path) -> None:
+    arguments = [word.replace("\t", " ") for word in words.format(recording).split(" ")]
+    surroundings = {**os.environ, "RANKWATCH_CLICKHOUSE": f"chdb://{tmp_path / 'clickhouse'}"}
+    ours, theirs = os.pipe()
+    os.close(ours)
+    process = [*COMMAND, *arguments]
+    done = subprocess.run(process, stdout=theirs, stderr=subprocess.PIPE, env=surroundings, check=False, timeout=180)
+    alike = subprocess.run(process, stdout=theirs, stderr=theirs, env=surroundings, check=False, timeout=180)
+    os.close(theirs)
+    assert (done.returncode, done.stderr, alike.returncode) == (141, b"", 141)
 
 
 @pytest.mark.parametrize("closed", [(1,), (0, 1), (1, 2), (0, 1, 2)])
@@ -374,6 +382,22 @@ def test_a_command_that_needs_a_database_says_so(command: list[str], tmp_path: P
     done = rankwatch(*command, "--clickhouse", "none", home=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"rankwatch: {command[0]} needs a database: give --clickhouse DSN\n"
+
+
+@pytest.mark.parametrize("command", [["sql", "SELECT 1"], ["migrate"]])
+def test_a_database_that_another_command_has_open_is_waited_for_a_little_and_then_named(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert database.WAIT_S <= 10
+    monkeypatch.setattr(database, "WAIT_S", 0.2)
+    with (tmp_path / "db.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        print(f"{os.getppid()} rankwatch sink", file=lock, flush=True)
+        assert run([*command, "--clickhouse", f"chdb://{tmp_path / 'db'}"]) == 2
+    held = f"rankwatch: {tmp_path / 'db'} is open in process {os.getppid()} (rankwatch sink); "
+    waiting, refused = capsys.readouterr().err.splitlines()
+    assert waiting == f"{held}waiting 0.2 s for it"
+    assert refused.startswith(f"{held}the embedded database serves one process at a time: stop that one first, or ")
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many"])

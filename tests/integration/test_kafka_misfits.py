@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
+import sink_support as support
+from clickhouse_front import PASSWORD, Front
 from kafka_admin import altered, deleted, emptied
 from kafka_inside import drain, in_memory, processed, stages
-from kafka_pipeline import free_address, metrics_at, moved, pipeline, until
+from kafka_pipeline import free_address, metrics_at, moved, pipeline, stored_everything, until
 from streams_support import JOBS, SECOND, at, said, tick
 
+from schemas import codec
 from schemas.deployment import Deployment
 from schemas.ports import LogError
 from schemas.topics import RAW_TOPICS
+from sinks.clickhouse import open_client
 from streams.log.kafka_topics import create_topics
 from streams.metrics import WorkerMetrics
 from streams.snapshots import SnapshotError
@@ -80,6 +85,42 @@ def test_what_the_cluster_did_not_keep_is_counted_and_the_rest_goes_on(kafka: st
         drain(live, again)
         (counted,) = [m for m in WorkerMetrics([(again, Vitals())]).collect() if m.name == "rankwatch_gone_entries"]
         assert sum(sample.value for sample in counted.samples) == sum(gone.values())
+
+
+def test_a_sink_says_what_was_removed_before_it_was_read_and_whose_rows_it_stores_where(
+    kafka: str, tmp_path: Path, front: Front, database: str
+) -> None:
+    dsn, address = front.dsn(database), free_address()
+    sink = ("sink", "--clickhouse", dsn, "--listen", address)
+    late = support.late()
+    with pipeline(kafka, tmp_path, partitions=1) as live:
+
+        def put(*ids: str) -> None:
+            for one in ids:
+                value = codec.encode(msgspec.structs.replace(late, id=one))
+                live.log.append("late", b"k", value, codec.headers("late"), 1)
+            live.log.flush()
+
+        put("a", "b")
+        first = live.start(*sink)
+        until(lambda: bool(live.said_by(first)))
+        until(lambda: stored_everything(address, 2), live.printed)
+        first.terminate()
+        assert first.wait(60) == 0, live.printed()
+        put("c", "d", "e", "f")
+        emptied(live, "late", keep=1)
+        again = live.start(*sink)
+        until(lambda: bool(live.said_by(again)))
+        until(lambda: stored_everything(address, 1), live.printed)
+        assert metrics_at(address)["rankwatch_gone_entries_total"] == 3
+        again.terminate()
+        assert again.wait(60) == 0, live.printed()
+        assert "rankwatch: 3 entries were removed from Kafka before they were read" in live.said_by(again)
+        assert f", ClickHouse at http://writer:***@127.0.0.1:{front.port}/{database}; http" in live.said_by(again)
+        assert PASSWORD not in live.printed()
+        with open_client(dsn, read_only=True) as client:
+            rows = client.query("SELECT run_id, id FROM late ORDER BY id").result_rows
+        assert rows == [(live.settings.prefix, one) for one in "abf"]
 
 
 def test_a_topic_that_was_made_anew_under_old_snapshots_is_refused(kafka: str, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,16 +17,20 @@ import sink_support as support
 from clickhouse_front import PASSWORD, Front
 
 from schemas import events
-from sinks.clickhouse import check_dsn, open_client
+from sinks.address import check_dsn
+from sinks.clickhouse import open_client
 from sinks.errors import SinkError
+from sinks.lock import Wait
 from sinks.migrate import migrate
 from sinks.query import query
+from sinks.rows import blocks_of
 from sinks.sink import Sink
+from sinks.writer import Writer
 
 HOLD = """
 import sys
 from sinks.clickhouse import open_client
-with open_client(sys.argv[1]) as client:
+with open_client(sys.argv[1], who="rankwatch \u001b[31msink") as client:
     client.command("CREATE TABLE IF NOT EXISTS t (a Int32) ENGINE = MergeTree ORDER BY a")
     client.command("INSERT INTO t VALUES (1)")
     print("open", flush=True)
@@ -97,20 +103,39 @@ def test_a_path_that_another_process_holds_is_waited_for_and_then_refused(tmp_pa
     ) as holder:
         assert holder.stdin and holder.stdout
         assert holder.stdout.readline() == "open\n"
-        expected = rf"db is locked by process {holder.pid} \(waited 0.2 s\); the embedded database serves one"
-        with pytest.raises(SinkError, match=expected), open_client(dsn, wait_s=0.2, pause=time.sleep):
+        held = f"db is open in process {holder.pid} (rankwatch ?[31msink); "
+        remedy = "the embedded database serves one process at a time: stop that one first, or use a ClickHouse server"
+        with pytest.raises(SinkError, match=f"{re.escape(held + remedy)}$"), open_client(dsn):
             pass
         pauses: list[float] = []
-        with pytest.raises(SinkError, match="waited 1 s"), open_client(dsn, wait_s=1, pause=pauses.append):
+        told: list[str] = []
+        wait = Wait(seconds=1, pause=pauses.append, say=told.append)
+        with pytest.raises(SinkError, match=re.escape(held + remedy)), open_client(dsn, wait=wait):
             pass
         assert sum(pauses) == pytest.approx(1.0)
-        with pytest.raises(SinkError, match=rf"db is locked by process {holder.pid}; "), open_client(dsn, wait_s=9):
-            pass
+        assert [one.removeprefix(str(tmp_path / "")) for one in told] == [f"/{held}waiting 1 s for it"]
         release = threading.Timer(0.3, holder.stdin.close)
         release.start()
-        with open_client(dsn, wait_s=20, pause=time.sleep) as client:
+        with open_client(dsn, wait=Wait(seconds=20, pause=time.sleep)) as client:
             assert query(client, "SELECT a FROM t", 9)[2] == [[1]]
         release.join()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\x1b[31m", "\u0661\u0662", "1" * 400, "99999999999999 x", "-1 x", "0", "4194999 rankwatch sink\n", "\xff\n1"],
+)
+def test_a_lock_file_is_believed_no_more_than_that_a_process_lives(text: str, tmp_path: Path) -> None:
+    lock = tmp_path / "db.lock"
+    lock.write_bytes(text.encode("latin-1", "ignore"))
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        expected = "db is open in another process; the embedded database serves one process at a time"
+        with pytest.raises(SinkError, match=expected) as caught, open_client(f"chdb://{tmp_path / 'db'}"):
+            pass
+        assert str(caught.value).isprintable()
+    with open_client(f"chdb://{tmp_path / 'db'}", who="x"):
+        assert lock.read_text() == f"{os.getpid()} x\n"
 
 
 def test_a_path_that_a_foreign_program_holds_is_refused(tmp_path: Path) -> None:
@@ -240,15 +265,38 @@ def test_a_reader_cannot_write(dsn: str) -> None:
         client.command("INSERT INTO t VALUES (1)")
 
 
-@pytest.mark.parametrize(("user", "readonly", "sent"), [("writer", 1, "1"), ("reader", 1, None), ("analyst", 2, None)])
+def test_a_reader_sees_rows_once_that_lie_there_twice(dsn: str) -> None:
+    line = events.Log(time=support.T0, stream="stdout", text="once")
+    (block,) = blocks_of("log", support.batch(line), "", 0)
+    with open_client(dsn) as client:
+        migrate(client)
+        client.command("SYSTEM STOP MERGES logs")
+        for origin in ("first", "again"):
+            Writer(client).write(block, origin)
+        assert query(client, "SELECT count() FROM logs", 9)[2] == [[2]]
+    with open_client(dsn, read_only=True) as client:
+        assert query(client, "SELECT text FROM logs WHERE text LIKE '%c%' ORDER BY ts LIMIT 9", 9)[2] == [["once"]]
+        joined = (
+            "WITH l AS (SELECT rank FROM logs) SELECT count(), (SELECT count() FROM logs) FROM l JOIN l AS m USING rank"
+        )
+        assert query(client, joined, 9)[2] == [[1, 1]]
+        assert query(client, "SELECT count() FROM logs FINAL", 9)[2] == [[1]]
+        assert query(client, "SELECT count() FROM numbers(3)", 9)[2] == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("user", "readonly", "sent", "final"),
+    [("writer", 1, "1", "1"), ("reader", 1, None, None), ("analyst", 2, None, "1")],
+)
 def test_a_server_is_asked_in_its_read_only_mode(
-    front: Front, database: str, user: str, readonly: int, sent: str | None
+    front: Front, database: str, user: str, readonly: int, sent: str | None, final: str | None
 ) -> None:
     with open_client(front.dsn(database, user=user), read_only=True) as client:
         sql = "SELECT getSetting('readonly'), currentDatabase()"
         assert query(client, sql, 9)[2] == [[readonly, database]]
         # A user whose profile only reads may not set `readonly`, not even to what it is.
         assert front.seen("SELECT GETSETTING")[-1].get("readonly") == sent
+        assert front.seen("SELECT GETSETTING")[-1].get("final") == final
         for write in ("CREATE TABLE t (a Int32) ENGINE = Memory", f"DROP DATABASE {database}"):
             with pytest.raises(Exception, match="READONLY"):
                 client.command(write)

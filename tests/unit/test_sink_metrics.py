@@ -15,7 +15,7 @@ from streams.log import kafka_group
 from streams.log.kafka_group import KafkaGroup
 from streams.log.kafka_settings import KafkaSettings
 
-DECLARED = ("LAG", "ENTRIES", "ROWS", "RETRIES", "HELD")
+DECLARED = ("LAG", "ENTRIES", "ROWS", "RETRIES", "GONE", "HELD")
 
 
 class Standing:
@@ -28,7 +28,7 @@ class Standing:
 
 def collector(lags: dict[tuple[str, int], int]) -> SinkMetrics:
     sink: LiveSink = Standing()  # type: ignore[assignment]
-    return SinkMetrics(sink, lambda: lags)
+    return SinkMetrics(sink, lambda: lags, lambda: 6)
 
 
 @pytest.mark.parametrize("lags", [{}, {("windows", 1): 7, ("incidents", 0): 0}])
@@ -51,6 +51,7 @@ def test_the_counts_of_a_sink_are_those_that_it_keeps() -> None:
     assert value(found, "rankwatch_entries_total") == 9
     assert value(found, "rankwatch_retries_total") == 3
     assert value(found, "rankwatch_held_entries") == 4
+    assert value(found, "rankwatch_gone_entries_total") == 6
 
 
 class Message:

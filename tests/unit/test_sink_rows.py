@@ -11,13 +11,13 @@ import sink_support as support
 
 from schemas import codec
 from schemas.topics import TOPICS
-from sinks import clickhouse, errors, fit, query, sink
+from sinks import address, errors, fit, query, sink
 from sinks.errors import one_line
 from sinks.fit import misfit
 from sinks.rows import blocks_of, common
 
 
-@pytest.mark.parametrize("module", [clickhouse, errors, fit, query, common])
+@pytest.mark.parametrize("module", [address, errors, fit, query, common])
 def test_examples_in_docstrings_hold(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
     assert result.attempted > 0
@@ -95,7 +95,7 @@ def test_what_fits_and_what_does_not(values: list[object], type_name: str, fits:
     ],
 )
 def test_addresses_are_shown_without_secrets(dsn: str, shown: str) -> None:
-    assert clickhouse.safe_dsn(dsn) == shown
+    assert address.safe_dsn(dsn) == shown
 
 
 @pytest.mark.parametrize("verb", ["SELECT", "with", "From", "show", "DESCRIBE", "desc", "explain", "exists", "CHECK"])
