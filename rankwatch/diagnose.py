@@ -83,7 +83,7 @@ def run(
     log = MemoryLog(partitions)
     driver = Driver(log, config)
     seen = Revisions(log)
-    for time in stream(recording, log, until=until, closing_ns=config.closing_ns):
+    for time in stream(recording, log, until=until, closing_ns=config.closing_ns, silence_ns=config.forgetting_ns):
         driver.run()
         if watch is not None:
             watch(time, list(seen.fresh()))

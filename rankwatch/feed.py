@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from rankwatch.deployments import deployment_of
 from rankwatch.signals import stopping
-from rankwatch.text import console, headline, printable
+from rankwatch.text import console, headline, notice_line
 from schemas.entries import read_entry
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
@@ -67,7 +67,7 @@ class Feed:
             plain = {"time": moment(notice.time), "job": notice.job, "attempt": notice.attempt, "rule": notice.rule}
             self._print_json("notice", {**plain, "text": notice.text, "notification_key": notice.notification_key})
         else:
-            self._out.print(f"{moment(notice.time)[11:19]}  {printable(notice.text)}")
+            self._out.print(notice_line(notice))
 
     @staticmethod
     def _print_json(kind: str, value: dict[str, object]) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-DEFAULT_PARTITIONS = 8
+from schemas.deployment import DEFAULT_PARTITIONS, MOST_PARTITIONS
+
 TOPICS_EXAMPLES = """examples:
   rankwatch topics create --kafka broker1:9092 --partitions 64
   rankwatch topics create --kafka broker1:9092 --topic-prefix recorded. --ticks publisher
@@ -32,30 +33,59 @@ SINK_EXAMPLES = """examples:
 """
 
 
+Whole = Callable[[str], int]
+"""Reads a whole number, or raises ArgumentTypeError."""
+
+
 def add_commands(
     commands: argparse._SubParsersAction[argparse.ArgumentParser],
     command: Callable[..., argparse.ArgumentParser],
-    positive: Callable[[str], int],
+    positive: Whole,
 ) -> argparse.ArgumentParser:
     """The parsers of these commands; returns the one that needs a database."""
-    topics = command(commands, "topics", "make or check the topics of a deployment", TOPICS_EXAMPLES)
+    _topics_arguments(command(commands, "topics", "make or check the topics of a deployment", TOPICS_EXAMPLES))
+    _publish_arguments(command(commands, "publish", "recorded files into Kafka, in event time", PUBLISH_EXAMPLES))
+    said = "run the stages over the partitions that the group gives"
+    _worker_arguments(command(commands, "worker", said, WORKER_EXAMPLES), positive)
+    sink = command(commands, "sink", "store what the stages say in ClickHouse", SINK_EXAMPLES)
+    _kafka_arguments(sink)
+    _service_arguments(sink)
+    _feed_arguments(command(commands, "feed", "notices and incidents as they are published", FEED_EXAMPLES))
+    return sink
+
+
+def _topics_arguments(topics: argparse.ArgumentParser) -> None:
     topics.add_argument(
-        "action", choices=("create", "check", "forget"), help="forget: what the stages wrote down of themselves"
+        "action",
+        choices=("create", "check", "forget"),
+        help="check: 0 all is as it should be, 1 it is not; forget: what the stages wrote down of themselves",
     )
     topics.add_argument(
-        "--partitions", type=positive, default=DEFAULT_PARTITIONS, help="of each topic; fixed for good (default 8)"
+        "--partitions",
+        type=_up_to(MOST_PARTITIONS, "in each window every partition reports to every other"),
+        metavar="N",
+        help=f"of each topic; fixed for good (default {DEFAULT_PARTITIONS}, at most {MOST_PARTITIONS})",
     )
     topics.add_argument(
         "--ticks",
         choices=("workers", "publisher"),
-        default="workers",
         help="whose clock counts: the workers' (default), or event time by whoever publishes recordings",
     )
-    topics.add_argument("--replication", type=positive, help="copies of each partition (default 3, or all brokers)")
-    topics.add_argument("--retention-days", type=positive, default=7, help="how long records are kept (default 7)")
-    publish = command(commands, "publish", "recorded files into Kafka, in event time", PUBLISH_EXAMPLES)
+    topics.add_argument(
+        "--replication", type=_up_to(100), metavar="N", help="copies of each partition (default 3, or all brokers)"
+    )
+    topics.add_argument(
+        "--retention-days", type=_up_to(36_500), metavar="N", help="how long records are kept (default 7)"
+    )
+    _kafka_arguments(topics)
+
+
+def _publish_arguments(publish: argparse.ArgumentParser) -> None:
     publish.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="recorded files, of one job or several")
-    worker = command(commands, "worker", "run the stages over the partitions that the group gives", WORKER_EXAMPLES)
+    _kafka_arguments(publish)
+
+
+def _worker_arguments(worker: argparse.ArgumentParser, positive: Whole) -> None:
     worker.add_argument("--stage", choices=("rank", "job", "both"), default="both", help="(default both)")
     worker.add_argument(
         "--memory-mb", type=positive, default=1024, metavar="N", help="for open windows, about (default 1024)"
@@ -72,24 +102,38 @@ def add_commands(
         type=_seconds,
         default=15.0,
         metavar="S",
-        help="after which a dead worker is replaced (default 15)",
+        help="after which a dead worker is replaced; brokers take no less than 6 unless told so (default 15)",
     )
-    sink = command(commands, "sink", "store what the stages say in ClickHouse", SINK_EXAMPLES)
-    feed = command(commands, "feed", "notices and incidents as they are published", FEED_EXAMPLES)
+    _kafka_arguments(worker)
+    _service_arguments(worker)
+
+
+def _feed_arguments(feed: argparse.ArgumentParser) -> None:
     feed.add_argument("--from-beginning", action="store_true", help="first what the topics still hold")
     feed.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
-    for one in (topics, publish, worker, sink, feed):
-        _kafka_arguments(one)
-    for one in (worker, sink):
-        one.add_argument(
-            "--patience-s",
-            type=_seconds,
-            default=300.0,
-            metavar="S",
-            help="without progress before it ends itself, for others to take over (default 300)",
-        )
-        one.add_argument("--listen", metavar="HOST:PORT", help="answer /metrics and /healthz there")
-    return sink
+    _kafka_arguments(feed)
+
+
+def _service_arguments(service: argparse.ArgumentParser) -> None:
+    service.add_argument(
+        "--patience-s",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="without progress before it ends itself, for others to take over (default 300)",
+    )
+    service.add_argument("--listen", metavar="HOST:PORT", help="answer /metrics and /healthz there")
+
+
+def _up_to(most: int, why: str = "") -> Whole:
+    """Whole numbers from 1 to ``most``."""
+
+    def number(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and 1 <= int(text[:20]) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {most}{why and f': {why}'}")
+        return int(text)
+
+    return number
 
 
 def _not_negative(text: str) -> int:

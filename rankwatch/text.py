@@ -10,7 +10,7 @@ from rich.text import Text
 
 from producers.recording import Inputs
 from rankwatch.diagnose import Diagnosis
-from schemas.results import Incident, Suspect
+from schemas.results import Incident, Notice, Suspect
 from streams.incidents.compose import since_iteration
 from streams.report import moment
 
@@ -142,3 +142,8 @@ def headline(incident: Incident) -> Text:
     if incident.status == "resolved":
         line.append(f"  [resolved: {printable(incident.resolution)}]", style="green")
     return line
+
+
+def notice_line(notice: Notice) -> str:
+    """An early notice in one line, for a feed."""
+    return f"{moment(notice.time)}  {printable(notice.text)}"

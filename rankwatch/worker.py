@@ -9,11 +9,15 @@ from contextlib import ExitStack
 import streams.detectors  # noqa: F401  (registers all detectors)
 from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import check_address, serving
+from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
+from rankwatch.letters import DeadLetters, tell_dead_letters
 from streams import app
 from streams.config import StreamConfig
 from streams.live import Limits, LiveStages, StageName
 from streams.log.kafka import KafkaLog
+from streams.log.kafka_admin import session_bounds
+from streams.log.kafka_settings import KafkaSettings
 from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.metrics import WorkerMetrics
 from streams.watchdog import Watchdog
@@ -30,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_address(arguments.listen)
     with deployment_of(arguments) as (_, deployment):
         settings = settings_of(arguments)
+        _check_session(settings, arguments.session_s)
     names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
     limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024 // DECODED // len(names), poison=arguments.most_poison)
     wirings, measured, dogs = [], [], []
@@ -48,5 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
         )
         guard(dogs)
+        tell_dead_letters(DeadLetters([live for live, _ in measured], settings.full("dead-letters")))
         app.run(wirings)
     return 0
+
+
+def _check_session(settings: KafkaSettings, session_s: float) -> None:
+    """A session that the brokers do not take would be asked for again and again, in silence."""
+    low, high = session_bounds(settings)
+    if not low <= session_s <= high:
+        raise UsageError(f"--session-s {session_s:g}: the brokers take sessions of {low:g} to {high:g} seconds")

@@ -6,6 +6,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
+DEFAULT_PARTITIONS = 8
+
+MOST_PARTITIONS = 1_000
+"""In each window every partition reports to every other: a thousand already make a million records."""
+
+Ticks = Literal["workers", "publisher"]
+
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """``partitions`` of every topic that is keyed; ``ticks`` says who appends them to the raw topics.
@@ -14,5 +21,5 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     time.
     """
 
-    partitions: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-    ticks: Literal["workers", "publisher"] = "workers"
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTITIONS)]
+    ticks: Ticks = "workers"

@@ -60,6 +60,14 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.window_ns + self.lateness_ns
 
     @property
+    def forgetting_ns(self) -> int:
+        """How long after the last arrival every job is forgotten and all is said.
+
+        Events may lie ahead by the skew bound; then come the windows without a sign of life, and one that is begun.
+        """
+        return self.skew_ns + (self.idle_windows + 2) * self.window_ns + self.closing_ns
+
+    @property
     def hash(self) -> str:
         """Names this configuration in the ids of results."""
         return stable_id(msgspec.json.encode(self, order="deterministic").decode())

@@ -53,7 +53,7 @@ class KafkaLog:
         if not self._counts:
             self.partition_counts()
         if name not in self._counts:
-            raise LogError(f"topic {name} is missing; `rankwatch topics create` makes it")
+            raise LogError(f"topic {name} is missing; {self.settings.command('topics create')} makes it")
         return self._counts[name]
 
     def partition_counts(self) -> dict[str, int]:

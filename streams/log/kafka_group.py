@@ -137,7 +137,7 @@ class KafkaGroup:
 
     def _check(self, error: KafkaError) -> None:
         if error.code() in _MISSING:
-            raise LogError(f"{error.str()}; `rankwatch topics create` makes what is missing")
+            raise LogError(f"{error.str()}; {self._settings.command('topics create')} makes what is missing")
         if error.code() not in PASSING:
             raise LogError(reason_of(self._settings, error, self._errors))
 

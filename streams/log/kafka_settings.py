@@ -49,6 +49,11 @@ class KafkaSettings(msgspec.Struct, frozen=True):
         """The topic that is called so in the cluster."""
         return name.removeprefix(self.prefix)
 
+    def command(self, words: str) -> str:
+        """A command of ours as the user of this deployment has to give it."""
+        prefix = "" if self.prefix == DEFAULT_PREFIX else f" --topic-prefix {self.prefix}"
+        return f"`rankwatch {words}{prefix}`"
+
     def get(self, name: str, default: str = "") -> str:
         """One setting."""
         return self.properties.get(name, default)

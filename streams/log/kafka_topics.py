@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from schemas.codec import CodecError, decode, encode, headers
-from schemas.deployment import Deployment
+from schemas.deployment import Deployment, Ticks
 from schemas.ports import LogError
 from schemas.topics import TOPICS, Topic
 from streams.log.kafka import KafkaLog
-from streams.log.kafka_client import WAIT_S, Errors, made, reason_of
+from streams.log.kafka_admin import admin_client
+from streams.log.kafka_client import WAIT_S, reason_of
 from streams.log.kafka_settings import KafkaSettings
 
 RETENTION_H = 7 * 24
@@ -34,9 +35,8 @@ def create_topics(
     """
     log = KafkaLog(settings)
     try:
+        _compare(written_deployment(log), deployment)
         there = log.partition_counts()
-        if log.name_of("deployment") in there:
-            _compare(written_deployment(log), deployment)
         missing = [topic for topic in TOPICS.values() if log.name_of(topic.name) not in there]
         made_now = _create(settings, missing, deployment.partitions, replication, retention_h)
         log.append("deployment", b"deployment", encode(deployment), headers("deployment"), 0)
@@ -54,17 +54,12 @@ def _compare(there: Deployment | None, wanted: Deployment) -> None:
         )
 
 
-def _admin(settings: KafkaSettings) -> tuple[AdminClient, Errors]:
-    errors = Errors()
-    return made(AdminClient, settings, errors), errors
-
-
 def _create(
     settings: KafkaSettings, topics: list[Topic], partitions: int, replication: int | None, retention_h: float
 ) -> list[str]:
     if not topics:
         return []
-    admin, errors = _admin(settings)
+    admin, errors = admin_client(settings)
     if replication is None:
         try:
             replication = min(3, len(admin.list_topics(timeout=WAIT_S).brokers))
@@ -87,7 +82,9 @@ def _create(
             made_now.append(name)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise LogError(f"topic {name}: {reason_of(settings, error, errors)}") from None
+                # What a cluster's own policy says may have several lines.
+                reason = " ".join(reason_of(settings, error, errors).split())
+                raise LogError(f"topic {name}: {reason}") from None
     return made_now
 
 
@@ -101,6 +98,8 @@ def topic_config(topic: Topic, retention_h: float) -> dict[str, str]:
 
 def written_deployment(log: KafkaLog) -> Deployment | None:
     """What was fixed at creation; null if nobody wrote it down. Raises LogError."""
+    if log.name_of("deployment") not in log.partition_counts():
+        return None
     for entry in reversed(log.read("deployment", 0, log.begin("deployment", 0), 1000)):
         try:
             found: Deployment = decode("deployment", entry.value)
@@ -110,11 +109,14 @@ def written_deployment(log: KafkaLog) -> Deployment | None:
     return None
 
 
-def open_deployment(settings: KafkaSettings) -> tuple[KafkaLog, Deployment]:
-    """The log of a deployment whose topics are as they should be. Raises LogError, which names what is not."""
+def open_deployment(settings: KafkaSettings, ticks: Ticks = "workers") -> tuple[KafkaLog, Deployment]:
+    """The log of a deployment whose topics are as they should be; ``ticks`` as in ``check_topics``.
+
+    Raises LogError, which names what is not.
+    """
     log = KafkaLog(settings)
     try:
-        problems, deployment = check_topics(log)
+        problems, deployment = check_topics(log, ticks)
         if deployment is None or problems:
             raise LogError("; ".join(problems))
     except BaseException:
@@ -123,19 +125,24 @@ def open_deployment(settings: KafkaSettings) -> tuple[KafkaLog, Deployment]:
     return log, deployment
 
 
-def check_topics(log: KafkaLog) -> tuple[list[str], Deployment | None]:
-    """What is wrong with the topics, in words, and what was fixed at creation. Raises LogError for no answer."""
+def check_topics(log: KafkaLog, ticks: Ticks = "workers") -> tuple[list[str], Deployment | None]:
+    """What is wrong with the topics, in words, and what was fixed at creation.
+
+    ``ticks`` is what a deployment should be made with where there is none. Raises LogError for no answer.
+    """
     counts = log.partition_counts()
+    create = log.settings.command("topics create" + (f" --ticks {ticks}" if ticks != "workers" else ""))
     if log.name_of("deployment") not in counts:
-        return [f"topic {log.name_of('deployment')} is missing; `rankwatch topics create` makes it"], None
+        return [f"topic {log.name_of('deployment')} is missing; {create} makes it"], None
     deployment = written_deployment(log)
     if deployment is None:
-        return [f"topic {log.name_of('deployment')} is empty; `rankwatch topics create` fills it"], None
+        return [f"topic {log.name_of('deployment')} is empty; {create} fills it"], None
+    create = log.settings.command("topics create")
     problems = []
     for topic in TOPICS.values():
         name, wanted = log.name_of(topic.name), 1 if topic.single else deployment.partitions
         if name not in counts:
-            problems.append(f"topic {name} is missing; `rankwatch topics create` makes it")
+            problems.append(f"topic {name} is missing; {create} makes it")
         elif counts[name] != wanted:
             problems.append(f"topic {name} has {counts[name]} partitions, the deployment {wanted}")
     return problems or _unfit_topics(log), deployment
@@ -146,7 +153,7 @@ _UNASKABLE = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZ
 
 def _unfit_topics(log: KafkaLog) -> list[str]:
     """Topics that would refuse or forget records of ours; none where this user may not ask."""
-    admin, errors = _admin(log.settings)
+    admin, errors = admin_client(log.settings)
     resources = [ConfigResource(ResourceType.TOPIC, log.name_of(name)) for name in TOPICS]
     problems = []
     for resource, future in admin.describe_configs(resources, request_timeout=WAIT_S).items():

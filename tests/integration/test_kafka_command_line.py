@@ -94,6 +94,12 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_within_seconds(closed: str
         ("sink --clickhouse none", "sink needs a database: give --clickhouse DSN"),
         ("sink --clickhouse mysql://host", "unknown kind of ClickHouse address 'mysql://host'; known: "),
         ("topics check --topic-prefix a/b", "topic prefix 'a/b': only letters, digits, '.', '_' and '-'"),
+        (
+            "feed --topic-prefix recorded",
+            "topic prefix 'recorded': it has to end in '.', '-' or '_', as in 'recorded.'",
+        ),
+        ("topics forget --ticks publisher", "topics forget has no use for --ticks"),
+        ("topics check --retention-days 3", "topics check has no use for --retention-days"),
     ],
 )
 def test_what_is_wrong_with_a_command_is_said_before_anybody_is_waited_for(
@@ -121,7 +127,27 @@ def test_numbers_that_a_worker_cannot_use_are_refused(words: str, reason: str, t
     assert reason in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", ["topics", "publish", "worker", "sink"])
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            "--partitions 1000000",
+            "'1000000' is no whole number from 1 to 1000: in each window every partition reports ",
+        ),
+        (f"--partitions {'9' * 5000}", "is no whole number from 1 to 1000: "),
+        ("--partitions 0", "'0' is no whole number from 1 to 1000: "),
+        ("--replication 99999", "'99999' is no whole number from 1 to 100"),
+        ("--retention-days 99999999999999", "'99999999999999' is no whole number from 1 to 36500"),
+    ],
+)
+def test_numbers_that_topics_cannot_have_are_refused(words: str, reason: str, tmp_path: Path) -> None:
+    done = rankwatch(f"topics create --kafka b:1 {words}", tmp_path)
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert f"argument {words.partition(' ')[0]}: " in said and reason in said
+
+
+@pytest.mark.parametrize("command", ["topics", "publish", "worker", "sink", "feed"])
 def test_help_shows_examples_of_the_command(command: str, tmp_path: Path) -> None:
     done = rankwatch(command, tmp_path, "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -14,6 +14,7 @@ from kafka_pipeline import Pipeline, pipeline
 
 from schemas.codec import encode, headers
 from schemas.results import Notice
+from streams.report import moment
 
 pytestmark = pytest.mark.xdist_group("kafka")
 NOTICE = Notice(
@@ -53,7 +54,8 @@ def test_what_is_kept_is_shown_once_each_and_never_steers_the_terminal(kafka: st
         live.log.append("incidents", b"job1", b"no json", headers("incident"), support.T0)
         live.log.flush()
         shown = lines_of(live, ["--from-beginning"], 4)
-        assert sum("attribution pending" in line for line in shown) == 1
+        (notice,) = [line for line in shown if "attribution pending" in line]
+        assert notice.startswith(f"{moment(NOTICE.time)}  out_of_memory in job job1: "), "the day, too"
         assert sum("rank 3 hangs in its data loader" in line for line in shown) == 2
         assert sum("not a incident record" in line or "not an incident record" in line for line in shown) == 1
         assert not any("\x1b" in line for line in shown)

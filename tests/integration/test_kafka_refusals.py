@@ -84,6 +84,7 @@ def test_whoever_starts_on_topics_that_do_not_fit_names_them(kafka: str, tmp_pat
         for code, printed in run_all(commands, *live.where).values():
             assert code == 2
             assert printed == (
-                f"rankwatch: topic {prefix}stamped.logs is missing; `rankwatch topics create` makes it; "
+                f"rankwatch: topic {prefix}stamped.logs is missing; "
+                f"`rankwatch topics create --topic-prefix {prefix}` makes it; "
                 f"topic {prefix}windows has 3 partitions, the deployment 2\n"
             )

@@ -9,13 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 from kafka_admin import altered, deleted, emptied, widened
-from kafka_pipeline import Pipeline, pipeline
+from kafka_pipeline import SESSION_S, Pipeline, free_address, pipeline, run_all, until
 
 from schemas.codec import headers
 from schemas.deployment import Deployment
 from schemas.ports import LogError
 from schemas.results import Snapshot
 from schemas.topics import MIB, TOPICS
+from streams.log.kafka_admin import SESSION_S as SHORTEST_AND_LONGEST
+from streams.log.kafka_admin import groups_with_members, session_bounds
+from streams.log.kafka_group import KafkaGroup
+from streams.log.kafka_settings import kafka_settings
 from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.log.kafka_topics import check_topics, create_topics
 from streams.snapshots import SnapshotError
@@ -51,12 +55,91 @@ def test_a_check_names_each_topic_that_is_not_as_it_should_be(live: Pipeline) ->
     problems, deployment = check_topics(live.log)
     assert problems == [
         f"topic {prefix}stacks has 3 partitions, the deployment 2",
-        f"topic {prefix}late is missing; `rankwatch topics create` makes it",
-        f"topic {prefix}snapshots is missing; `rankwatch topics create` makes it",
+        f"topic {prefix}late is missing; `rankwatch topics create --topic-prefix {prefix}` makes it",
+        f"topic {prefix}snapshots is missing; `rankwatch topics create --topic-prefix {prefix}` makes it",
     ]
     assert deployment == Deployment(partitions=2, ticks="publisher")
-    made = create_topics(live.settings, deployment)
-    assert sorted(made) == [f"{prefix}late", f"{prefix}snapshots"]
+    assert printed(live, "create") == (0, [f"created {prefix}late", f"created {prefix}snapshots"])
+
+
+def printed(live: Pipeline, *arguments: str) -> tuple[int, list[str]]:
+    """The exit code of `rankwatch topics` and the lines that it prints, in order of the alphabet."""
+    code, text = run_all({"topics": ["topics", *arguments]}, *live.where)["topics"]
+    return code, sorted(text.splitlines())
+
+
+def test_a_check_compares_what_it_is_told_and_ends_with_1_where_it_differs(live: Pipeline) -> None:
+    fixed = "2 partitions, ticks by publisher"
+    assert printed(live, "check", "--partitions", "2", "--ticks", "publisher") == (0, [fixed])
+    assert printed(live, "check", "--partitions", "3", "--ticks", "workers") == (
+        1,
+        [
+            fixed,
+            "the deployment has 2 partitions, not 3",
+            "the deployment has ticks by publisher, not by workers",
+        ],
+    )
+
+
+def test_a_deployment_that_is_missing_is_a_problem_to_a_check_and_an_end_to_others(kafka: str, tmp_path: Path) -> None:
+    where = ["--kafka", kafka, "--topic-prefix", f"{tmp_path.name}."]
+    missing = f"topic {tmp_path.name}.deployment is missing; `rankwatch topics create"
+    own, recorded = (f"{more} --topic-prefix {tmp_path.name}.` makes it\n" for more in ("", " --ticks publisher"))
+    commands = {
+        "check": ["topics", "check"],
+        "check ticks": ["topics", "check", "--ticks", "publisher"],
+        "forget": ["topics", "forget"],
+        "publish": ["publish", str(tmp_path)],
+        "feed": ["feed"],
+    }
+    assert run_all(commands, *where) == {
+        "check": (1, missing + own),
+        "check ticks": (1, missing + recorded),
+        "forget": (2, f"rankwatch: {missing}{own}"),
+        "publish": (2, f"rankwatch: {missing}{recorded}"),
+        "feed": (2, f"rankwatch: {missing}{own}"),
+    }
+
+
+def test_what_the_cluster_refuses_is_one_line(kafka: str, tmp_path: Path) -> None:
+    where = ["--kafka", kafka, "--topic-prefix", f"{tmp_path.name}."]
+    code, said = run_all({"create": ["topics", "create", "--replication", "100"]}, *where)["create"]
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith(f"rankwatch: topic {tmp_path.name}.logs: Kafka at {kafka}: ")
+
+
+def test_stages_that_run_cannot_be_forgotten(live: Pipeline) -> None:
+    store = KafkaSnapshots(live.log)
+    store.save(snapshot(1))
+    groups = [live.settings.full(stage) for stage in ("rank", "job")]
+    assert groups_with_members(live.settings, groups) == []
+    members = [KafkaGroup(live.settings, stage, ["windows"]) for stage in ("job", "rank")]
+    for one in members:
+        until(lambda one=one: bool(one.poll(1, 0.5)) or bool(one._consumer.assignment()))
+    code, said = printed(live, "forget")
+    assert code == 2 and len(said) == 1
+    assert (
+        said[0].startswith("rankwatch: workers are running")
+        and f": groups {' and '.join(groups)} have members; " in said[0]
+    )
+    assert store.load("rank", 1) == snapshot(1)
+    members.pop().close()
+    assert groups_with_members(live.settings, groups) == groups[1:]
+    members.pop().close()
+    assert printed(live, "forget")[0] == 0
+    assert store.load("rank", 1) is None
+
+
+def test_the_brokers_say_which_sessions_they_take(live: Pipeline) -> None:
+    low, high = session_bounds(live.settings)
+    assert low <= float(SESSION_S) < SHORTEST_AND_LONGEST[0], "what the tests' broker is told"
+    code, said = run_all({"worker": ["worker", "--session-s", f"{high + 1:g}"]}, *live.where)["worker"]
+    reason = f"--session-s {high + 1:g}: the brokers take sessions of {low:g} to {high:g} seconds"
+    assert (code, said) == (2, f"rankwatch: {reason}\n")
+
+
+def test_where_nobody_says_which_sessions_are_taken_it_is_what_brokers_take_by_default() -> None:
+    assert session_bounds(kafka_settings(free_address())) == SHORTEST_AND_LONGEST == (6.0, 1800.0)
 
 
 def test_topics_that_nobody_described_are_no_deployment(live: Pipeline) -> None:

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from producers.batches import Arrival
-from producers.publish import MOST_TICKS, publish, stream
-from producers.recording import Inputs, Recording, read_recording
+from producers.publish import MOST_TICKS, clock_of, publish, stream
+from producers.recording import Inputs, Recording, merged, read_recording
 from producers.times import SECOND
+from rankwatch.publish import lateness, summary
 from schemas.codec import decode, headers
 from schemas.events import Batch, Event, Heartbeat, Metric
 from schemas.identity import Identity
 from schemas.ports import Entry
 from schemas.topics import RAW_TOPICS
+from streams.config import StreamConfig
 
 SHARED = Path(__file__).resolve().parents[3] / "shared/data/recorded"
 BASE = 1_795_975_833 * SECOND
@@ -48,8 +50,8 @@ class FakeLog:
         return len(self.entries[topic, partition])
 
 
-def arrival(seq: int, second: float, event: Event) -> Arrival:
-    identity = Identity(job="j", rank=seq % 3, node="n")
+def arrival(seq: int, second: float, event: Event, job: str = "j") -> Arrival:
+    identity = Identity(job=job, rank=seq % 3, node="n")
     return Arrival(
         BASE + round(second * SECOND), Batch(producer="recorded", boot="0", seq=seq, identity=identity, events=[event])
     )
@@ -146,3 +148,60 @@ def test_a_recorded_job_cut_anywhere_is_a_prefix() -> None:
         until = source.arrivals[0].time + int((source.arrivals[-1].time - source.arrivals[0].time) * share)
         publish(source, part, until=until, closing_ns=5 * SECOND)
         assert cut(part, whole) and 0 < part.end("metrics", 0) < whole.end("metrics", 0)
+
+
+def test_of_a_silence_ticks_tell_the_beginning_and_the_last_second() -> None:
+    log = FakeLog()
+    publish_with = stream(recording(0.5, 100.0), log, until=None, closing_ns=2 * SECOND, silence_ns=3 * SECOND)
+    assert len(list(publish_with)) == len(ticks(log))
+    assert ticks(log) == [1, 2, 3, 99, 100, 101, 102]
+
+
+def test_the_clock_of_a_log_is_its_latest_tick_whoever_came_last() -> None:
+    log = FakeLog()
+    assert clock_of(log) is None
+    publish(recording(0.5, 20.5), log, until=None, closing_ns=0)
+    assert clock_of(log) == BASE + 21 * SECOND
+    log.append("jobs", b"", b"no tick", headers("tick"), 0, 0)
+    log.append("jobs", b"", b"{}", {}, 0, 0)
+    assert clock_of(log) == BASE + 21 * SECOND
+
+
+def test_whoever_publishes_behind_the_clock_repeats_it() -> None:
+    log = FakeLog()
+    told = list(stream(recording(*range(700)), log, until=None, closing_ns=0, clock=BASE + 699 * SECOND))
+    assert (told[0], told[-1]) == (BASE + SECOND, BASE + 699 * SECOND)
+    assert set(ticks(log)) == {699}
+    assert clock_of(log) == BASE + 699 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("clock", "said"),
+    [
+        (None, ""),
+        (-100, ""),
+        (18.9, ""),
+        (19, "what lies before is late"),
+        (38.9, "what lies before is late"),
+        (39, "all of it is late"),
+    ],
+)
+def test_a_recording_behind_the_clock_is_warned_of_with_both_times_and_the_remedy(
+    clock: float | None, said: str
+) -> None:
+    """The first window ends 7 seconds after ``BASE``; what lies in it is late 2 seconds later."""
+    warning = lateness(recording(10.0, 30.0), None if clock is None else BASE + round(clock * SECOND), StreamConfig())
+    assert (said in warning) if said else not warning
+    if clock == 39:
+        assert warning == (
+            "the recording begins at 2026-11-29T18:10:43.000Z, but the clock of this deployment is at "
+            "2026-11-29T18:11:12.000Z: all of it is late and makes no incident; make a deployment of its own: "
+            "rankwatch topics create --topic-prefix NAME. --ticks publisher"
+        )
+
+
+def test_what_was_published_is_counted_in_records_and_batches_and_several_jobs_are_named() -> None:
+    one = recording(0.5, 2.5)
+    assert summary(one) == "published 2 records in 2 batches"
+    other = Recording("k\x1b", [arrival(0, 1.0, Heartbeat(time=BASE, pids=[1]), "k\x1b")], Inputs(1, 1, []))
+    assert summary(merged([other, one])) == "published 3 records in 3 batches of jobs j, k "

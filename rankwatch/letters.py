@@ -1,0 +1,54 @@
+"""Tells whoever looks after a worker of dead letters: of the first at once, then once a minute at most."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+
+from streams.live import LiveStages
+
+LOOK_S = 1.0
+"""How often it looks."""
+
+QUIET_LOOKS = 60
+"""How many looks it says nothing after it has spoken."""
+
+
+class DeadLetters:
+    """Counts on for all stages of a worker, whose own counts begin anew with each assignment."""
+
+    def __init__(self, stages: Sequence[LiveStages], topic: str) -> None:
+        self._stages = stages
+        self._topic = topic
+        self._seen: dict[tuple[str, int], int] = {}
+        self._untold = 0
+        self._quiet = 0
+
+    def look(self) -> str:
+        """What is to be said now; mostly nothing."""
+        for live in self._stages:
+            for number, runner in list(live.runners.items()):
+                place, count = (live.stage, number), runner.counts.dead_letters
+                seen = self._seen.get(place, 0)
+                self._untold += count - seen if count >= seen else count
+                self._seen[place] = count
+        self._quiet = max(self._quiet - 1, 0)
+        if not self._untold or self._quiet:
+            return ""
+        told, self._untold, self._quiet = self._untold, 0, QUIET_LOOKS
+        records = "1 record" if told == 1 else f"{told} records"
+        return f"{records} could not be used; see topic {self._topic}, or the table dead_letters, for the reason"
+
+
+def tell_dead_letters(letters: DeadLetters) -> None:
+    """Begin to look, from a thread of its own."""
+    threading.Thread(target=_watch, args=(letters,), name="dead letters", daemon=True).start()
+
+
+def _watch(letters: DeadLetters) -> None:
+    pause = threading.Event()
+    while not pause.wait(LOOK_S):
+        said = letters.look()
+        if said:
+            print(f"rankwatch: {said}", file=sys.stderr, flush=True)
