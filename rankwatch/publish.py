@@ -8,6 +8,7 @@ from producers.publish import stream
 from producers.recording import merged, read_recording
 from rankwatch.deployments import deployment_of
 from rankwatch.errors import UsageError
+from rankwatch.outages import outages_told
 from rankwatch.progress import watching
 from rankwatch.text import console, print_unused
 from streams.config import StreamConfig
@@ -23,7 +24,10 @@ def run(arguments: argparse.Namespace) -> int:
                 "make one for them: rankwatch topics create --topic-prefix NAME. --ticks publisher"
             )
         recording = merged([read_recording(folder) for folder in arguments.folders])
-        with watching(out, console(stderr=True), *recording.span, feed=False) as watch:
+        with (
+            outages_told(log.settings),
+            watching(out, console(stderr=True), *recording.span, feed=False) as watch,
+        ):
             for time in stream(recording, log, until=None, closing_ns=StreamConfig().closing_ns):
                 watch(time, [])
             log.flush()

@@ -14,14 +14,16 @@ from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
+from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
 from sinks.clickhouse import Client, check_dsn, open_client
 from sinks.errors import SinkError
-from sinks.live import LiveSink
+from sinks.live import NOT_COMMITTED, LiveSink
 from sinks.metrics import SinkMetrics
 from sinks.migrate import migrate
 from sinks.sink import SINK_TOPICS
 from streams.log.kafka_group import KafkaGroup
+from streams.outage import Outage
 from streams.watchdog import Vitals, Watchdog
 
 LAGS_S = 1.0
@@ -49,13 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
         address = stack.enter_context(serving(arguments.listen, [metrics], lambda: sink.trouble or trouble_of([dog])))
         announce(f"sink, group {settings.prefix}sink, Kafka at {settings.bootstrap}", address)
         guard([dog])
-        _loop(sink, group, vitals, stop)
+        outage = stack.enter_context(outages_told(settings))
+        _loop(sink, group, vitals, stop, outage)
         sink.finish()
         print(f"rankwatch: stored {sum(sink.counts.values())} rows", file=sys.stderr)
     return 0
 
 
-def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event) -> None:
+def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event, outage: Outage) -> None:
     said = ""
     looked = 0.0
     while not stop.is_set():
@@ -68,8 +71,10 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
             vitals.lags = group.lags()
         # While the database is away nothing moves on, and that is no fault of this process.
         vitals.excused = bool(sink.trouble)
-        if sink.trouble != said:
-            said = sink.trouble
+        # Of an outage of Kafka the operator is told as such.
+        trouble = "" if outage.is_on and sink.trouble == NOT_COMMITTED else sink.trouble
+        if trouble != said:
+            said = trouble
             print(f"rankwatch: {f'waiting: {said}' if said else 'going on'}", file=sys.stderr, flush=True)
 
 

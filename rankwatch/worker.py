@@ -10,6 +10,7 @@ import streams.detectors  # noqa: F401  (registers all detectors)
 from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import check_address, serving
 from rankwatch.guard import guard, trouble_of
+from rankwatch.outages import outages_told
 from streams import app
 from streams.config import StreamConfig
 from streams.live import Limits, LiveStages, StageName
@@ -48,5 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
         )
         guard(dogs)
-        app.run(wirings)
+        outage = stack.enter_context(outages_told(settings))
+        app.run(wirings, lambda: outage.is_on)
     return 0

@@ -23,7 +23,7 @@ from faust.types import TP
 from schemas.identity import rank_ranges
 from schemas.ports import Entry
 from streams.complaints import complain_on
-from streams.ending import die, leave_when, say
+from streams.ending import asked_to_stop, die, leave_when, say
 from streams.inbox import Inbox
 from streams.live import INPUTS, LiveStages
 from streams.log.kafka_client import make_entry
@@ -227,14 +227,28 @@ class Wiring:
         return lags
 
 
-def run(wirings: Sequence[Wiring]) -> NoReturn:
-    """Run these apps in one event loop until the process is told to stop; ends it."""
+class _Worker(faust.Worker):  # type: ignore[misc]
+    """Runs apps until a signal; ``away`` is whether the cluster is."""
+
+    def __init__(self, apps: Sequence[Any], away: Callable[[], bool]) -> None:
+        # What Faust draws on a terminal is not ours.
+        super().__init__(*apps, override_logging=False, redirect_stdouts=False, quiet=True, stdout=io.StringIO())
+        self._away = away
+
+    def _schedule_shutdown(self, signal: Any) -> None:
+        asked_to_stop(away=self._away())
+        super()._schedule_shutdown(signal)
+
+
+def run(wirings: Sequence[Wiring], away: Callable[[], bool]) -> NoReturn:
+    """Run these apps in one event loop until the process is told to stop; ends it.
+
+    ``away`` is whether the cluster does not answer; asked from any thread.
+    """
     apps = [wiring.app for wiring in wirings]
-    complain_on(sys.stderr)
+    complain_on(sys.stderr, away)
     leave_when(lambda: any(app.should_stop for app in apps), lambda: any(app.crashed for app in apps))
-    # What Faust draws on a terminal is not ours.
-    worker = faust.Worker(*apps, override_logging=False, redirect_stdouts=False, quiet=True, stdout=io.StringIO())
-    worker.execute_from_commandline()
+    _Worker(apps, away).execute_from_commandline()
     sys.exit(0)
 
 

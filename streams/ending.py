@@ -5,6 +5,7 @@ Everything that counts is in the log, so the next one can always go on from ther
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -25,6 +26,16 @@ def die(reason: str) -> NoReturn:
     """End the process at once, with the reason."""
     say(reason)
     os._exit(1)
+
+
+def asked_to_stop(*, away: bool) -> None:
+    """The process was asked to stop; while the cluster is ``away`` there is nobody to take leave of, and it ends."""
+    if away:
+        say("stopped while Kafka is away; what is in the log is safe")
+        os._exit(0)
+    # If the cluster goes just now, libraries are taken by surprise; that is no news to whoever stops the worker.
+    logging.disable()
+    threading.excepthook = lambda _: None
 
 
 def leave_when(stopping: Callable[[], bool], failed: Callable[[], bool]) -> None:
