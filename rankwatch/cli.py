@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -253,8 +254,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    arguments = parser().parse_args(argv)
     try:
+        arguments = parser().parse_args(argv)
         code = COMMANDS[arguments.command](arguments)
         sys.stdout.flush()
         return code
@@ -290,4 +291,6 @@ def _standard_streams() -> None:
 def entry() -> None:
     """The console script."""
     _standard_streams()
+    # From here on an interrupt is answered in order, by `run`.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run())
