@@ -256,8 +256,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    arguments = parser().parse_args(argv)
     try:
+        arguments = parser().parse_args(argv)
         code = _run(arguments)
         sys.stdout.flush()
         return code
@@ -309,4 +309,6 @@ def _standard_streams() -> None:
 def entry() -> None:
     """The console script."""
     _standard_streams()
+    # From here on an interrupt is answered in order, by `run`.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run())

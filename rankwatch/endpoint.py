@@ -58,6 +58,9 @@ class _Server(ThreadingHTTPServer):
         # HTTPServer would ask the name service for the host's name here, which may take long and is used by nobody.
         TCPServer.server_bind(self)
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever asks and goes away before the answer is no news."""
+
 
 class _Server6(_Server):
     address_family = socket.AF_INET6
@@ -78,9 +81,11 @@ def _handler(registry: CollectorRegistry, health: Health) -> type[BaseHTTPReques
             path = self.path.partition("?")[0]
             if path == "/metrics":
                 try:
-                    self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry))
-                except RuntimeError as error:  # what is measured changed while it was read
-                    self._answer(500, "text/plain; charset=utf-8", f"{error}\n".encode())
+                    found = generate_latest(registry)
+                except Exception as error:  # what is measured changed while it was read, or is just being closed
+                    self._answer(503, "text/plain; charset=utf-8", f"no metrics now: {error}\n".encode())
+                else:
+                    self._answer(200, CONTENT_TYPE_LATEST, found)
             elif path == "/healthz":
                 trouble = health()
                 self._answer(503 if trouble else 200, "text/plain; charset=utf-8", (trouble or "ok").encode() + b"\n")

@@ -8,6 +8,7 @@ import sys
 from contextlib import ExitStack
 
 from rankwatch.deployments import deployment_of
+from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
 from rankwatch.text import console, headline, notice_line
 from schemas.entries import read_entry
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     with deployment_of(arguments) as (log, _), ExitStack() as stack:
         tail = KafkaTail(log, TOPICS, beginning=arguments.from_beginning)
         stack.callback(tail.close)
+        stack.enter_context(outages_told(log.settings))
         feed, stop = Feed(as_json=arguments.format == "json"), stopping()
         while not stop.is_set():
             feed.show(tail.poll(500, WAIT_S))

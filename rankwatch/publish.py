@@ -9,6 +9,7 @@ from producers.publish import clock_of, stream
 from producers.recording import Recording, merged, read_recording
 from rankwatch.deployments import deployment_of
 from rankwatch.errors import UsageError
+from rankwatch.outages import outages_told
 from rankwatch.progress import watching
 from rankwatch.text import console, print_unused, printable
 from schemas.identity import NO_JOB
@@ -40,7 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
             silence_ns=config.forgetting_ns,
             clock=clock,
         )
-        with watching(out, console(stderr=True), *recording.span, feed=False) as watch:
+        with (
+            outages_told(log.settings),
+            watching(out, console(stderr=True), *recording.span, feed=False) as watch,
+        ):
             for time in ticks:
                 watch(time, [])
             log.flush()

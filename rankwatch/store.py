@@ -15,16 +15,18 @@ from rankwatch.deployments import announce, deployment_of, settings_of
 from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
+from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
 from sinks.address import check_dsn, safe_dsn
 from sinks.clickhouse import Client
 from sinks.errors import SinkError
-from sinks.live import LiveSink
+from sinks.live import NOT_COMMITTED, LiveSink
 from sinks.metrics import SinkMetrics
 from sinks.migrate import migrate
 from sinks.sink import SINK_TOPICS
 from streams.log.kafka_group import KafkaGroup
 from streams.log.kafka_settings import DEFAULT_PREFIX, KafkaSettings
+from streams.outage import Outage
 from streams.watchdog import Vitals, Watchdog
 
 GONE = "{} entries were removed from Kafka before they were read, and ClickHouse does not have them"
@@ -55,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         where = f"Kafka at {settings.bootstrap}, ClickHouse at {safe_dsn(arguments.clickhouse)}"
         announce(f"sink, group {settings.prefix}sink, {where}", address)
         guard([dog])
-        _loop(sink, group, vitals, stop)
+        outage = stack.enter_context(outages_told(settings))
+        _loop(sink, group, vitals, stop, outage)
         sink.finish()
         print(f"rankwatch: stored {sum(sink.counts.values())} rows", file=sys.stderr)
     return 0
@@ -66,7 +69,7 @@ def run_id_of(settings: KafkaSettings) -> str:
     return "" if settings.prefix == DEFAULT_PREFIX else settings.prefix
 
 
-def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event) -> None:
+def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event, outage: Outage) -> None:
     said = ""
     looked = 0.0
     gone = 0
@@ -83,8 +86,10 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
                 print(f"rankwatch: {GONE.format(gone)}", file=sys.stderr, flush=True)
         # While the database is away nothing moves on, and that is no fault of this process.
         vitals.excused = bool(sink.trouble)
-        if sink.trouble != said:
-            said = sink.trouble
+        # Of an outage of Kafka the operator is told as such.
+        trouble = "" if outage.is_on and sink.trouble == NOT_COMMITTED else sink.trouble
+        if trouble != said:
+            said = trouble
             print(f"rankwatch: {f'waiting: {said}' if said else 'going on'}", file=sys.stderr, flush=True)
 
 

@@ -12,6 +12,7 @@ from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
 from rankwatch.letters import DeadLetters, tell_dead_letters
+from rankwatch.outages import outages_told
 from streams import app
 from streams.config import StreamConfig
 from streams.live import Limits, LiveStages, StageName
@@ -54,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
         guard(dogs)
         tell_dead_letters(DeadLetters([live for live, _ in measured], settings.full("dead-letters")))
-        app.run(wirings)
+        outage = stack.enter_context(outages_told(settings))
+        app.run(wirings, lambda: outage.is_on)
     return 0
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,18 +23,16 @@ from faust.types import TP
 from schemas.identity import rank_ranges
 from schemas.ports import Entry
 from streams.complaints import complain_on
+from streams.ending import asked_to_stop, die, leave_when, say
 from streams.inbox import Inbox
 from streams.live import INPUTS, LiveStages
 from streams.log.kafka_client import make_entry
-from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
-from streams.log.kafka_tls import tls_context
+from streams.log.kafka_login import login_of, tls_of
+from streams.log.kafka_settings import KafkaSettings
 from streams.runner import Place
 from streams.watchdog import Vitals
 
 T = TypeVar("T")
-
-STOP_S = 5.0
-"""How long to leave the group in order may take."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +83,7 @@ class Wiring:
         return _App(
             f"{kafka.prefix}{self._live.stage}",
             broker=[f"kafka://{address.strip()}" for address in kafka.bootstrap.split(",")],
-            broker_credentials=credentials(kafka),
+            broker_credentials=_credentials(kafka),
             consumer_group_instance_id=f"{instance}-{self._live.stage}" if instance else None,
             consumer_auto_offset_reset="earliest",
             consumer_max_fetch_size=4 * 1024 * 1024,
@@ -231,50 +227,36 @@ class Wiring:
         return lags
 
 
-def run(wirings: Sequence[Wiring]) -> NoReturn:
-    """Run these apps in one event loop until the process is told to stop; ends it."""
+class _Worker(faust.Worker):  # type: ignore[misc]
+    """Runs apps until a signal; ``away`` is whether the cluster is."""
+
+    def __init__(self, apps: Sequence[Any], away: Callable[[], bool]) -> None:
+        # What Faust draws on a terminal is not ours.
+        super().__init__(*apps, override_logging=False, redirect_stdouts=False, quiet=True, stdout=io.StringIO())
+        self._away = away
+
+    def _schedule_shutdown(self, signal: Any) -> None:
+        asked_to_stop(away=self._away())
+        super()._schedule_shutdown(signal)
+
+
+def run(wirings: Sequence[Wiring], away: Callable[[], bool]) -> NoReturn:
+    """Run these apps in one event loop until the process is told to stop; ends it.
+
+    ``away`` is whether the cluster does not answer; asked from any thread.
+    """
     apps = [wiring.app for wiring in wirings]
-    complain_on(sys.stderr)
-    threading.Thread(target=_leave, args=(apps,), name="leave", daemon=True).start()
-    # What Faust draws on a terminal is not ours.
-    worker = faust.Worker(*apps, override_logging=False, redirect_stdouts=False, quiet=True, stdout=io.StringIO())
-    worker.execute_from_commandline()
+    complain_on(sys.stderr, away)
+    leave_when(lambda: any(app.should_stop for app in apps), lambda: any(app.crashed for app in apps))
+    _Worker(apps, away).execute_from_commandline()
     sys.exit(0)
 
 
-def _leave(apps: Sequence[Any]) -> None:
-    """Ends the process if it cannot end in order, as in an outage: everything that counts is in the log."""
-    while not any(app.should_stop for app in apps):
-        time.sleep(1.0)
-    time.sleep(STOP_S)
-    failed = any(app.crashed for app in apps)
-    print(f"rankwatch: still not at rest after {STOP_S:g} s: leaving", file=sys.stderr, flush=True)
-    os._exit(1 if failed else 0)
-
-
-def die(reason: str) -> NoReturn:
-    """End the process at once, with the reason: the log holds all that the next one needs."""
-    say(reason)
-    os._exit(1)
-
-
-def say(text: str) -> None:
-    """Tell whoever looks after the worker."""
-    print(f"rankwatch: {text}", file=sys.stderr, flush=True)
-
-
-def credentials(kafka: KafkaSettings) -> Any:
+def _credentials(kafka: KafkaSettings) -> Any:
     """The login for Faust's client; null for plaintext. Raises KafkaSettingsError for what it cannot do."""
-    protocol = kafka.get("security.protocol", "plaintext")
-    context = tls_context(kafka) if protocol.endswith("ssl") else None
-    if not protocol.startswith("sasl"):
-        return None if context is None else faust.SSLCredentials(context)
-    mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "PLAIN"
-    if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
-        raise KafkaSettingsError(f"sasl.mechanism {mechanism!r}: workers log in with PLAIN or SCRAM")
-    return faust.SASLCredentials(
-        username=kafka.get("sasl.username"),
-        password=kafka.get("sasl.password"),
-        ssl_context=context,
-        mechanism=mechanism,
-    )
+    login, context = login_of(kafka), tls_of(kafka)
+    if login is not None:
+        return faust.SASLCredentials(
+            username=login.username, password=login.password, mechanism=login.mechanism, ssl_context=context
+        )
+    return None if context is None else faust.SSLCredentials(context)

@@ -1,12 +1,29 @@
-"""What libraries log, for the operator: each kind of message once a minute, with how often it came meanwhile."""
+"""What libraries log, for the operator: each kind of message once a minute, with how often it came meanwhile.
+
+What they say of lost connections is left out: of an outage the operator is told in our words.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Callable
 from typing import TextIO
 
 EVERY_S = 60.0
 MOST_KINDS = 1_000
+
+DOUBT_S = 15.0
+"""How long connections may be complained of before it is said although the cluster answers.
+
+Longer than it takes to notice that it does not.
+"""
+
+_CLIENTS = ("aiokafka", "faust.transport")
+_CONNECTIONS = re.compile(
+    "[Cc]onnect|NodeNotReady|NotAvailable|TimedOut|[Cc]oordinator|Heartbeat|Unable to update metadata"
+    "|multiple possible explanations"  # what Faust says where nothing was fetched for a while, in a page of text
+)
 
 
 class Seldom(logging.Filter):
@@ -37,9 +54,34 @@ class Seldom(logging.Filter):
         return True
 
 
-def complain_on(stream: TextIO) -> None:
+class Connections(logging.Filter):
+    """Leaves out what clients of Kafka say of connections, unless it goes on while the cluster is not ``away``.
+
+    Then it is news: as where one broker of several is out of reach.
+    """
+
+    def __init__(self, away: Callable[[], bool]) -> None:
+        super().__init__()
+        self._away = away
+        self._first = self._last = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to say it."""
+        if record.exc_info or not record.name.startswith(_CLIENTS) or not _CONNECTIONS.search(record.getMessage()):
+            return True
+        if self._away():
+            self._last = float("-inf")
+            return False
+        if not 0 <= record.created - self._last < EVERY_S:
+            self._first = record.created
+        self._last = record.created
+        return record.created - self._first >= DOUBT_S
+
+
+def complain_on(stream: TextIO, away: Callable[[], bool]) -> None:
     """Let errors of libraries be said on ``stream``, in one line each but for tracebacks."""
     handler = logging.StreamHandler(stream)
+    handler.addFilter(Connections(away))
     handler.addFilter(Seldom())
     handler.setFormatter(logging.Formatter("rankwatch: %(name)s: %(message)s%(more)s"))
     logging.basicConfig(level=logging.ERROR, handlers=[handler], force=True)

@@ -61,7 +61,8 @@ class WorkerMetrics(Collector):
         families = {one.name: self._family(one) for one in DECLARED}
         sizes = HistogramMetricFamily(*BATCH_BYTES, labels=["stage"])
         for live, vitals in self._stages:
-            runners = sorted(live.runners.items())
+            # Copies: the stages go on, or are taken away, while they are read.
+            runners = sorted(live.runners.copy().items())
             for number, runner in runners:
                 labels = [live.stage, str(number)]
                 for name, more, value in _samples(runner):
@@ -98,5 +99,5 @@ def _samples(runner: Runner) -> Iterator[tuple[str, list[str], float]]:
     yield "rankwatch_duplicate_batches", [], standing.duplicates
     yield "rankwatch_dead_letters", [], counts.dead_letters
     yield "rankwatch_gone_entries", [], counts.gone
-    for reason, count in sorted(counts.dropped.items()):
+    for reason, count in sorted(counts.dropped.copy().items()):
         yield "rankwatch_dropped_events", [reason], count

@@ -40,6 +40,9 @@ _LOGIN = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
 _UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
+_NO_TLS = re.compile("connecting to a PLAINTEXT|wrong version number|closed by peer .* in state SSL_HANDSHAKE")
+"""What librdkafka says, one time this and one time that, of a port that does not speak TLS."""
+
 _NOISE = re.compile(r"^\S*://\S+: |^\S+/bootstrap: | \(after .*\)$")
 
 PASSING = (
@@ -140,6 +143,8 @@ def reason_of(settings: KafkaSettings, error: KafkaException | KafkaError, error
     inner = error.args[0] if isinstance(error, KafkaException) else error
     said = errors.last or inner
     place = settings.bootstrap
+    if doubt := _doubt_of_tls(settings, said):
+        return f"cannot reach Kafka at {place}: {doubt}; see security.protocol"
     if said.code() in _LOGIN:
         return f"Kafka at {place} refuses the login: {_plain(said)}"
     if said.code() == KafkaError._SSL:
@@ -147,3 +152,12 @@ def reason_of(settings: KafkaSettings, error: KafkaException | KafkaError, error
     if inner.code() in _UNREACHABLE:
         return f"cannot reach Kafka at {place}: {_plain(said)}"
     return f"Kafka at {place}: {_plain(inner)}"
+
+
+def _doubt_of_tls(settings: KafkaSettings, said: KafkaError) -> str:
+    """Whether client and port seem to disagree about TLS; else empty."""
+    if settings.get("security.protocol").endswith("ssl"):
+        return "the port seems not to speak TLS" if _NO_TLS.search(said.str()) else ""
+    # A connection that cannot be made is said before; one that is made and closed at once brings about only this.
+    closed = said.code() == KafkaError._ALL_BROKERS_DOWN
+    return "it closes connections at once, as a port does that speaks TLS" if closed else ""

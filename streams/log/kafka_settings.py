@@ -10,6 +10,7 @@ import msgspec
 
 DEFAULT_PREFIX = "rankwatch."
 ENVIRONMENT = "KAFKA_"
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,10})", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,64}")
 _JAAS = re.compile(r"""\b(username|password)\s*=\s*(["'])((?:(?!\2)[^\\]|\\.)*)\2""")
 _JAVA_ONLY = re.compile(r".*\.(de)?serializer(\.class)?|key\.converter|value\.converter|interceptor\.classes")
@@ -33,6 +34,7 @@ class KafkaSettings(msgspec.Struct, frozen=True):
                 "no Kafka address: give --kafka HOST:PORT, or bootstrap.servers in a file for --kafka-config, "
                 "or KAFKA_BOOTSTRAP_SERVERS"
             )
+        _check_addresses(self.bootstrap)
         if not _NAME.fullmatch(self.prefix):
             raise KafkaSettingsError(f"topic prefix {self.prefix[:80]!r}: only letters, digits, '.', '_' and '-'")
 
@@ -69,6 +71,21 @@ class KafkaSettings(msgspec.Struct, frozen=True):
     def shown(self) -> dict[str, str]:
         """The settings as people may see them, secrets hidden."""
         return {name: "***" if _SECRET.search(name) else value for name, value in sorted(self.properties.items())}
+
+
+def _check_addresses(text: str) -> None:
+    """Raise KafkaSettingsError for what is not HOST:PORT[,HOST:PORT...]; whatever may be a password is not repeated."""
+    _, login, place = text.rpartition("@")
+    if login:
+        raise KafkaSettingsError(
+            f"Kafka address with a login at {place[:80]!r}: give HOST:PORT alone, the login in a --kafka-config"
+        )
+    for one in text.split(","):
+        found = _ADDRESS.fullmatch(one.strip(" "))
+        if found is None:
+            raise KafkaSettingsError(f"{one.strip()[:80]!r} is no Kafka address; give HOST:PORT, several with commas")
+        if not 0 < int(found[1]) < 65536:
+            raise KafkaSettingsError(f"Kafka address {one.strip()[:80]}: {found[1]} is no port; give 1 to 65535")
 
 
 def kafka_settings(

@@ -88,7 +88,7 @@ def test_the_wheel_can_be_uploaded_nowhere(metadata: Message) -> None:
 def test_the_wheel_offers_the_command(wheel: Path, names: set[str]) -> None:
     (path,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
     with zipfile.ZipFile(wheel) as archive:
-        assert "rankwatch = rankwatch.cli:entry" in archive.read(path).decode()
+        assert "rankwatch = rankwatch.__main__:entry" in archive.read(path).decode()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -478,3 +478,27 @@ def test_a_query_that_is_wrong_exits_with_2_and_one_line(tmp_path: Path) -> None
 def test_version_and_help_say_what_they_should(tmp_path: Path) -> None:
     assert rankwatch("--version", home=tmp_path).stdout.startswith("rankwatch 0.")
     assert "examples:" in rankwatch("--help", home=tmp_path).stdout
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.argv[1:1] = ["diagnose"]
+from rankwatch.__main__ import entry
+entry()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [("rankwatch.cli", ""), ("rankwatch.live", ""), ("rankwatch.page", "rankwatch: interrupted\n")],
+)
+def test_an_interrupt_while_modules_are_read_in_exits_with_130_and_no_traceback(module: str, said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, module], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", said)

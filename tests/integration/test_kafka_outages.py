@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from rankwatch import diagnose
 pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
 TOPICS = ("windows", *JUDGED)
 DOWN_S = 2.0
+TOLD_S = 8.0
+"""How long to wait for what should not be said."""
 
 
 def outage(broker: Broker, kill: bool) -> threading.Timer:
@@ -36,7 +40,7 @@ def test_publisher_worker_and_sink_wait_through_outages_and_change_no_result(bro
         settings = tmp_path / "client.properties"
         settings.write_text("session.timeout.ms=2000\n")
         sink = ("sink", "--clickhouse", dsn, "--listen", address, "--kafka-config", str(settings))
-        running = [live.start("worker"), live.start(*sink)]
+        running = [live.start("worker"), live.start(*sink), live.start("feed")]
         outages: list[threading.Timer] = []
         for number, _ in enumerate(live.publish_in(4, recording)):
             if number in (1, 2):
@@ -51,13 +55,34 @@ def test_publisher_worker_and_sink_wait_through_outages_and_change_no_result(bro
         assert live.until_said(expected) == expected
         assert said(live.log, ("late", "dead-letters")) == {"late": [], "dead-letters": []}
         until(lambda: stored_everything(address, sum(map(len, rows.values()))), lambda: str(metrics_at(address)))
-        assert [process.poll() for process in running] == [None, None], live.printed()
+        assert [process.poll() for process in running] == [None, None, None], live.printed()
+        # Each says in a line that the cluster is gone and in another that it is back, and libraries say nothing.
+        gone, back = f"rankwatch: Kafka at {broker.address} is away since ", "rankwatch: Kafka is back after "
+        before = [live.said_by(process) for process in running]
+
+        def news(number: int) -> list[str]:
+            return live.said_by(running[number])[len(before[number]) :].splitlines()
+
+        broker.stop(kill=True)
+        try:
+            until(lambda: all(news(number) for number in range(3)), live.printed)
+            time.sleep(TOLD_S)
+        finally:
+            broker.start()
+        until(lambda: all(len(news(number)) > 1 for number in range(3)), live.printed)
+        time.sleep(TOLD_S)
+        for number in range(3):
+            assert [line[: len(one)] for line, one in zip(news(number), (gone, back), strict=True)] == [gone, back]
         # Whoever is asked to stop in an outage stops.
         broker.stop(kill=True)
         try:
-            for process in running:
-                process.terminate()
-            assert [process.wait(30) for process in running] == [0, 0], live.printed()
+            until(lambda: all(len(news(number)) > 2 for number in range(3)), live.printed)
+            for process, number in zip(running, (signal.SIGTERM, signal.SIGTERM, signal.SIGINT), strict=True):
+                process.send_signal(number)
+            assert [process.wait(10) for process in running] == [0, 0, 0], live.printed()
         finally:
             broker.start()
+        assert [len(news(number)) for number in range(3)] == [4, 4, 3], live.printed()
+        assert news(0)[-1] == "rankwatch: stopped while Kafka is away; what is in the log is safe"
+        assert "Traceback" not in live.printed()
         assert differences(rows, shown_at(dsn)) == [], live.printed()

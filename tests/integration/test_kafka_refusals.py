@@ -40,8 +40,14 @@ def logins(broker: Broker, tmp_path: Path) -> Cases:
         "wrong password": (properties(broker, SECRET), "refuses the login: "),
         "no authority": (no_authority, f"no TLS connection to Kafka at {broker.secure}: "),
         "authority missing": (right | {"ssl.truststore.location": str(tmp_path / "no.pem")}, "there is no file "),
-        "no TLS where there must be": ({"bootstrap.servers": broker.secure}, "cannot reach Kafka at "),
-        "TLS where there is none": (right | {"bootstrap.servers": broker.address}, "connecting to a PLAINTEXT broker"),
+        "no TLS where there must be": (
+            {"bootstrap.servers": broker.secure},
+            "as a port does that speaks TLS; see security.protocol",
+        ),
+        "TLS where there is none": (
+            right | {"bootstrap.servers": broker.address},
+            "the port seems not to speak TLS; see security.protocol",
+        ),
         "no such login": (right | {"sasl.mechanism": "SCRAM-SHA-256"}, "refuses the login: "),
     }
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections.abc import Iterable
 from http.client import HTTPConnection
@@ -71,6 +72,38 @@ def test_metrics_are_those_of_all_collectors_at_the_time_of_asking() -> None:
             status, kind, body = get(address, "/metrics" if count < 3 else "/metrics?x=1")
             assert (status, kind.split(";")[0]) == (200, "text/plain")
             assert f"rankwatch_asked {count}.0\n" in body and f"rankwatch_other {count}.0\n" in body
+
+
+class Closed(Collector):
+    """What is measured was closed meanwhile."""
+
+    closed = False
+
+    def collect(self) -> Iterable[Metric]:
+        if self.closed:
+            raise ValueError("the client is closed")
+        return ()
+
+
+def test_metrics_of_what_is_just_being_closed_are_503_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    one = Closed()
+    with serving("127.0.0.1:0", [one], lambda: "") as address:
+        one.closed = True
+        assert get(address, "/metrics") == (503, "text/plain; charset=utf-8", "no metrics now: the client is closed\n")
+        one.closed = False
+        assert get(address, "/metrics")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_one_who_goes_away_before_the_answer_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    with serving("127.0.0.1:0", [One()], lambda: "") as address:
+        host, _, port = address.partition(":")
+        for _ in range(3):
+            with socket.create_connection((host, int(port))) as gone:
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                gone.sendall(b"GET /metrics HTTP/1.1\r\n\r\nGET")
+        assert get(address, "/metrics")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_health_is_200_while_all_is_well_and_503_with_the_reason_otherwise() -> None:

@@ -233,3 +233,31 @@ def test_what_librdkafka_does_not_take_is_one_line_without_secrets(more: dict[st
     with pytest.raises(KafkaSettingsError, match=r"^Kafka settings: ") as caught:
         made(Producer, settings, Errors())
     assert SECRET not in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["b:1", "a.b-c_d:9092, [::1]:65535", "127.0.0.1:9092,127.0.0.2:9092"])
+def test_addresses_are_hosts_and_ports(address: str) -> None:
+    assert kafka_settings(address).bootstrap == address
+
+
+@pytest.mark.parametrize(
+    "address", ["host", "host:", ":9092", "a:1,", "a:1;b:2", "ssl://a:1", "a:1\n", "a:x", "a:\u0661"]
+)
+def test_what_is_no_address_is_refused_in_one_line(address: str) -> None:
+    with pytest.raises(KafkaSettingsError, match=r"^'.*' is no Kafka address; give HOST:PORT, several with commas$"):
+        kafka_settings(None, None, {"KAFKA_BOOTSTRAP_SERVERS": address})
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_a_port_that_cannot_be_is_refused(port: str) -> None:
+    with pytest.raises(KafkaSettingsError, match=rf"^Kafka address h:{port}: {port} is no port; give 1 to 65535$"):
+        kafka_settings(f"a:1,h:{port}")
+
+
+@pytest.mark.parametrize(
+    "login", [f"user:{SECRET}", f"{SECRET},{SECRET}", f"user:{SECRET}@{SECRET}", f"sasl://{SECRET}"]
+)
+def test_nothing_that_stands_before_an_at_is_repeated(login: str) -> None:
+    with pytest.raises(KafkaSettingsError, match=r"with a login at 'host:9092': give HOST:PORT alone") as caught:
+        kafka_settings(f"{login}@host:9092")
+    assert SECRET not in str(caught.value)

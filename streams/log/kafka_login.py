@@ -1,8 +1,10 @@
-"""TLS for clients that are not librdkafka, from the same settings."""
+"""How clients that are not librdkafka log in, from the same settings: TLS, user and password."""
 
 from __future__ import annotations
 
 import ssl
+
+import msgspec
 
 from streams.log.kafka_settings import KafkaSettings, KafkaSettingsError
 
@@ -15,8 +17,34 @@ _KNOWN = (
 )
 
 
-def tls_context(kafka: KafkaSettings) -> ssl.SSLContext:
-    """Whom to trust and who we are. Raises KafkaSettingsError for what cannot be used, settings not known here too."""
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class Login(msgspec.Struct, frozen=True):
+    """User and password; ``mechanism`` in SASL's words."""
+
+    username: str
+    password: str
+    mechanism: str
+
+
+def login_of(kafka: KafkaSettings) -> Login | None:
+    """Who logs in; null where nobody does. Raises KafkaSettingsError for a mechanism that workers cannot do."""
+    if not kafka.get("security.protocol").startswith("sasl"):
+        return None
+    mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "PLAIN"
+    if mechanism not in _MECHANISMS:
+        raise KafkaSettingsError(f"sasl.mechanism {mechanism!r}: workers log in with PLAIN or SCRAM")
+    return Login(kafka.get("sasl.username"), kafka.get("sasl.password"), mechanism)
+
+
+def tls_of(kafka: KafkaSettings) -> ssl.SSLContext | None:
+    """Whom to trust and who we are; null where TLS is not spoken.
+
+    Raises KafkaSettingsError for what cannot be used, settings not known here too.
+    """
+    if not kafka.get("security.protocol").endswith("ssl"):
+        return None
     unknown = sorted(name for name in kafka.properties if name.startswith("ssl.") and name not in _KNOWN)
     if unknown:
         raise KafkaSettingsError(f"{unknown[0]}: workers know of TLS only {', '.join(_KNOWN)}")
