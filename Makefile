@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
-.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -18,7 +18,7 @@ demo: .venv/run ## stream a recorded faulty job through the whole pipeline
 test: .venv/run ## run every test but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-test-slow: .venv/run ## outages, hostile records, logins, standstills over a real Kafka
+test-slow: .venv/run ## outages and standstills of a real Kafka, and its live clock
 	RANKWATCH_REQUIRE_KAFKA=1 $(BIN)/python -m pytest -m slow
 
 check: .venv/run ## format, lint, types, architecture
@@ -34,6 +34,9 @@ bench-live: .venv/run ## events a second from topics to rows, beside plain and b
 
 bench-kill: .venv/run ## kill workers and sink again and again; prints what was lost and what came twice
 	$(BIN)/python tests/benchmarks/kill.py
+
+bench-templates: .venv/run ## lines a second and grouping accuracy beside drain3
+	$(BIN)/python tests/benchmarks/templates.py
 
 format: .venv/run
 	$(BIN)/ruff format .

@@ -96,6 +96,11 @@ class TemplateBook:
             touched.add(self._feed(signature, masked))
         return [self._record(cluster) for cluster in sorted(touched)]
 
+    def template_of(self, signature: str) -> str:
+        """The id of a signature's template as of now; nothing where it was never fed."""
+        cluster = self._cluster_of.get(signature)
+        return "" if cluster is None else self._ids[cluster][-1]
+
     def _record(self, cluster: int) -> Template:
         signatures = sorted(signature for signature, owner in self._cluster_of.items() if owner == cluster)
         ids = self._ids[cluster]

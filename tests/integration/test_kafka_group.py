@@ -14,7 +14,7 @@ from kafka_pipeline import Pipeline, pipeline
 from streams.log.kafka_group import KafkaGroup
 from streams.log.kafka_settings import KafkaSettings
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("kafka")
 TOPICS = ("late", "windows")
 
 

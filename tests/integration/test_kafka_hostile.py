@@ -23,7 +23,7 @@ from schemas.topics import MIB
 from streams.log.kafka_client import LAST_TIME
 from streams.log.partition import partition_of
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("kafka")
 PARTITIONS = 2
 LETTERS = "dead-letters"
 

@@ -24,7 +24,7 @@ from streams.metrics import WorkerMetrics
 from streams.snapshots import SnapshotError
 from streams.watchdog import Vitals
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("kafka")
 YEAR = 365 * 86_400 * SECOND
 
 

@@ -15,7 +15,7 @@ from schemas.ports import LogError
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_settings import kafka_settings
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("kafka")
 SECRET = "not-the-pass-word"
 
 Cases = dict[str, tuple[list[str], str]]

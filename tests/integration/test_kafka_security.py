@@ -15,7 +15,7 @@ from producers.recording import read_recording
 from rankwatch import diagnose
 from rankwatch.demo import bundled_recording
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("kafka")
 TOPICS = ("windows", *JUDGED)
 
 

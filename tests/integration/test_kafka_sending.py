@@ -24,7 +24,7 @@ from schemas.events import Log, Metric
 from streams.log.kafka_settings import KafkaSettings
 from streams.log.kafka_transport import KafkaTransport
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("kafka")
 
 
 def unordered(live: Pipeline, topic: str = "logs") -> Iterator[tuple[tuple[str, str, int], Any]]:
