@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from streams.live import LiveStages
+from streams.runner import Runner
 
 LOOK_S = 1.0
 """How often it looks."""
@@ -21,7 +22,7 @@ class DeadLetters:
     def __init__(self, stages: Sequence[LiveStages], topic: str) -> None:
         self._stages = stages
         self._topic = topic
-        self._seen: dict[tuple[str, int], int] = {}
+        self._seen: dict[tuple[str, int], tuple[Runner, int]] = {}
         self._untold = 0
         self._quiet = 0
 
@@ -30,9 +31,9 @@ class DeadLetters:
         for live in self._stages:
             for number, runner in list(live.runners.items()):
                 place, count = (live.stage, number), runner.counts.dead_letters
-                seen = self._seen.get(place, 0)
-                self._untold += count - seen if count >= seen else count
-                self._seen[place] = count
+                known, seen = self._seen.get(place, (runner, 0))
+                self._untold += count - seen if known is runner else count
+                self._seen[place] = runner, count
         self._quiet = max(self._quiet - 1, 0)
         if not self._untold or self._quiet:
             return ""

@@ -17,7 +17,7 @@ from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
 from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
-from sinks.address import check_dsn, safe_dsn
+from sinks.address import check_dsn, safe_dsn, scheme
 from sinks.clickhouse import Client
 from sinks.errors import SinkError
 from sinks.live import NOT_COMMITTED, LiveSink
@@ -42,8 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.clickhouse == home.NO_DATABASE:
         raise UsageError("sink needs a database: give --clickhouse DSN")
     check_dsn(arguments.clickhouse)
-    with deployment_of(arguments) as (_, _), ExitStack() as stack:
+    with deployment_of(arguments):
         settings = settings_of(arguments)
+    with ExitStack() as stack:
         stop = stopping()
         client = stack.enter_context(_database(arguments.clickhouse, stop))
         group = KafkaGroup(settings, "sink", SINK_TOPICS)
@@ -103,7 +104,7 @@ def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
                 client = stack.enter_context(database(dsn, "sink"))
                 migrate(client)
             except SinkError as error:
-                if not dsn.startswith("http") or stopping.is_set():
+                if scheme(dsn) == "chdb" or stopping.is_set():
                     raise
                 print(f"rankwatch: waiting: {error}", file=sys.stderr, flush=True)
                 stopping.wait(wait_s)

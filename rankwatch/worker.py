@@ -15,9 +15,10 @@ from rankwatch.letters import DeadLetters, tell_dead_letters
 from rankwatch.outages import outages_told
 from streams import app
 from streams.config import StreamConfig
+from streams.ending import say
 from streams.live import Limits, LiveStages, StageName
 from streams.log.kafka import KafkaLog
-from streams.log.kafka_admin import session_bounds
+from streams.log.kafka_admin import SESSION_S, session_bounds
 from streams.log.kafka_settings import KafkaSettings
 from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.metrics import WorkerMetrics
@@ -62,6 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_session(settings: KafkaSettings, session_s: float) -> None:
     """A session that the brokers do not take would be asked for again and again, in silence."""
-    low, high = session_bounds(settings)
-    if not low <= session_s <= high:
-        raise UsageError(f"--session-s {session_s:g}: the brokers take sessions of {low:g} to {high:g} seconds")
+    known = session_bounds(settings)
+    low, high = known or SESSION_S
+    if low <= session_s <= high:
+        return
+    takes = f"sessions of {low:g} to {high:g} seconds"
+    if known:
+        raise UsageError(f"--session-s {session_s:g}: the brokers take {takes}")
+    say(f"--session-s {session_s:g}: brokers take {takes} unless they are told otherwise, and these do not say")

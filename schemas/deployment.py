@@ -21,5 +21,5 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     time.
     """
 
-    partitions: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTITIONS)]
+    partitions: Annotated[int, msgspec.Meta(ge=1)]
     ticks: Ticks = "workers"

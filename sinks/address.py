@@ -22,7 +22,7 @@ def check_dsn(dsn: str) -> None:
     kind = scheme(dsn)
     if kind == "chdb":
         place = location(dsn)
-        if place not in IN_MEMORY and ("?" in place or not Path(place).is_absolute()):
+        if place not in IN_MEMORY and ("?" in place or not Path(place).is_absolute() or not Path(place).name):
             raise SinkError(
                 f"{safe_dsn(dsn)}: an absolute path without '?' must follow, as in chdb:///var/lib/rankwatch"
             )
@@ -38,10 +38,11 @@ def safe_dsn(dsn: str) -> str:
     >>> safe_dsn("http://me:secret@host:8123/db?verify=0&password=secret")
     'http://me:***@host:8123/db?verify=0&password=***'
     """
-    kind, mark, rest = _OPTION.sub(_safe_option, dsn).partition("://")
-    credentials, at, place = rest.rpartition("@")
+    # A password may hold what looks like an option or a path, and an address may be malformed anywhere.
+    head, at, place = dsn.rpartition("@")
+    kind, mark, credentials = head.partition("://") if "://" in head else ("", "", head)
     user, colon, _ = credentials.partition(":")
-    return f"{kind}{mark}{user}{':***' if colon else ''}{at}{place}"
+    return _OPTION.sub(_safe_option, f"{kind}{mark}{user}{':***' if colon else ''}{at}{place}")
 
 
 def _safe_option(option: re.Match[str]) -> str:

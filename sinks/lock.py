@@ -1,7 +1,7 @@
 """Who has an embedded database open: one process at a time, by a lock on a file beside it.
 
 The lock is the system's (flock) and ends with its holder, however that ends. What the file says is only for people:
-the holder's process id and its command.
+the holder's process id, its host and its command.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import gethostname
 
 import msgspec
 
@@ -55,49 +56,66 @@ def locked(path: Path, wait: Wait, who: str) -> Iterator[None]:
         raise SinkError(f"cannot open {path}: {error.strerror}: {error.filename}") from None
     try:
         _acquire(path, handle, wait)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()} {who}\n".encode(), 0)
-        yield
+        _introduce(handle, who)
+        _OURS.add(path)
+        try:
+            yield
+        finally:
+            _OURS.discard(path)
     finally:
         os.close(handle)
 
 
+_OURS: set[Path] = set()
+"""What this process has open."""
+
+
+def _introduce(handle: int, who: str) -> None:
+    # Only people read it: a disk that is full must not keep anybody from the database.
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()} {gethostname()} {who}\n".encode(), 0)
+
+
 def _acquire(path: Path, handle: int, wait: Wait) -> None:
-    tries = int(wait.seconds / POLL_S)
-    if _try_lock(handle):
+    if path in _OURS:
+        raise SinkError(f"{path} is already open in this process")
+    if _try_lock(path, handle):
         return
-    if tries and not _is_ours(handle):
+    tries = int(wait.seconds / POLL_S)
+    if tries:
         wait.say(f"{path} is open in {_holder(handle)}; waiting {wait.seconds:g} s for it")
-    while not _try_lock(handle):
+    while not _try_lock(path, handle):
         if tries < 1:
-            raise SinkError(_reason(path, handle))
+            raise SinkError(f"{path} is open in {_holder(handle)}; {REMEDY}")
         tries -= 1
         wait.pause(POLL_S)
 
 
-def _try_lock(handle: int) -> bool:
+def _try_lock(path: Path, handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise SinkError(f"cannot lock {path}: {error.strerror}; the embedded database needs a local disk") from None
     return True
 
 
-def _read(handle: int) -> tuple[int, str]:
-    """Process id (0 for none) and command as the file says, printable and on one line."""
+def _read(handle: int) -> tuple[int, str, str]:
+    """Process id (0 for none), host and command as the file says, printable and on one line."""
     text = os.pread(handle, _MOST, 0).decode("utf-8", "replace").partition("\n")[0]
-    number, _, who = "".join(char if char.isprintable() else "?" for char in text).partition(" ")
-    return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0, who.strip()
-
-
-def _is_ours(handle: int) -> bool:
-    return _read(handle)[0] == os.getpid()
+    number, _, rest = "".join(char if char.isprintable() else "?" for char in text).partition(" ")
+    host, _, who = rest.partition(" ")
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0, host, who.strip()
 
 
 def _holder(handle: int) -> str:
-    pid, who = _read(handle)
+    pid, host, who = _read(handle)
+    if host != gethostname():
+        # Process ids mean nothing in another container or on another machine.
+        return f"another process, {who} on {host}" if host and who else "another process"
     if not _lives(pid):
-        # Written by an earlier holder, or on another machine or in another container.
         return "another process"
     return f"process {pid} ({who})" if who else f"process {pid}"
 
@@ -112,9 +130,3 @@ def _lives(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _reason(path: Path, handle: int) -> str:
-    if _is_ours(handle):
-        return f"{path} is already open in this process"
-    return f"{path} is open in {_holder(handle)}; {REMEDY}"

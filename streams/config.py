@@ -8,6 +8,7 @@ import msgspec
 
 from schemas.ids import stable_id
 from streams.checks import require
+from streams.lines.signature import MASKS_ID
 
 SECOND = 1_000_000_000
 
@@ -66,6 +67,11 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
         Events may lie ahead by the skew bound; then come the windows without a sign of life, and one that is begun.
         """
         return self.skew_ns + (self.idle_windows + 2) * self.window_ns + self.closing_ns
+
+    @property
+    def state_hash(self) -> str:
+        """Names this configuration and the masks in what the stages write down of themselves."""
+        return stable_id(self.hash, MASKS_ID)
 
     @property
     def hash(self) -> str:

@@ -30,7 +30,7 @@ class Outage:
     def away(self, now: float, reason: str = "") -> str:
         """The cluster does not answer; ``reason`` is why, where that is more than that nobody is there."""
         what = reason or f"Kafka at {self._address} is away"
-        if self._since is None or reason != self._reason:
+        if self._since is None or bool(reason) != bool(self._reason):
             self._since = now if self._since is None else self._since
             self._reason, self._reminded, self._pause_s = reason, now, FIRST_REMINDER_S
             return f"{what}{';' if reason else ''} since {_clock(self._since)}: waiting"

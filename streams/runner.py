@@ -30,6 +30,10 @@ READ_LIMIT = 256
 """Entries read at once."""
 
 
+SAVED_AFTER = 60
+"""Windows closed in one go after which the state is written down all the same."""
+
+
 class PoisonError(Exception):
     """Too many records in a row that cannot be read; whoever writes them has to be looked at first."""
 
@@ -116,13 +120,16 @@ class Runner:
         return closed
 
     def close_and_save(self) -> dict[str, int] | None:
-        """Close every window that can be closed, then write down the state once.
+        """Close every window that can be closed, then write down the state; of very many now and then between.
 
         Returns the offsets up to which everything is safe, by ``topic|partition``; null if no window was closed.
         """
-        closed = False
+        closed = 0
         while self._close_one():
-            closed = True
+            closed += 1
+            if closed % SAVED_AFTER == 0:
+                # Whoever is stopped in the middle of a long backlog must not stand where it began.
+                self._save()
         return self._save() if closed else None
 
     def _close_one(self) -> bool:
@@ -175,9 +182,9 @@ class Runner:
 
 
 def _restore(stage: Stage, snapshot: Snapshot, config: StreamConfig) -> None:
-    if snapshot.config != config.hash:
+    if snapshot.config != config.state_hash:
         raise SnapshotError(
-            f"the snapshot of {stage.name} {stage.partition} was written under another configuration; "
+            f"the snapshot of {stage.name} {stage.partition} was written under another configuration or other masks; "
             "`rankwatch topics forget` lets the stages begin anew"
         )
     try:

@@ -78,7 +78,7 @@ class Stores(Storer):
 class Sink(LiveSink):
     def __init__(self, client: Any, *arguments: Any, **named: Any) -> None:
         super().__init__(client, *arguments, **named)
-        self._storer = Stores(client, "")
+        self._storer = Stores(client, named["run_id"])
 
 
 assert STEP in STEPS, STEP

@@ -73,7 +73,8 @@ class Scripted:
     def written(self) -> Snapshot:
         state = msgspec.Raw(msgspec.json.encode(self.closed))
         offsets = {f"{topic}|0": at for topic, at in self.next.items()}
-        return Snapshot(stage="rank", partition=0, end=self.closed, config=CONFIG.hash, offsets=offsets, state=state)
+        config = CONFIG.state_hash
+        return Snapshot(stage="rank", partition=0, end=self.closed, config=config, offsets=offsets, state=state)
 
     def restore(self, raw: msgspec.Raw) -> None:
         self.restored = bytes(raw)

@@ -1,8 +1,8 @@
 """What is known of a log record from its text alone, found out once for all lines that differ only in variables.
 
 Most lines of a job are some line seen before with other numbers. Folded they are the same, so such a line costs the
-folding and one look into a table. Whatever is asked of a folded line here gives the answer of the line itself, or one
-that only makes somebody look closer.
+folding and one look into a table. Turn, masked text and signature are those of the line itself; the rest only says
+where somebody has to look closer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
 from streams.lines.signature import HEX, UUID, fold, shape, shape_of_line, signature_of
+from streams.lines.traceback import has_traceback
 
 LONGEST = 400
 """Characters; every reader of lines looks at least so far, and a longer line is seldom seen again."""
@@ -41,25 +42,33 @@ class Facts(msgspec.Struct, frozen=True):
 
 def facts_of(text: str) -> Facts:
     """The facts of a log record."""
-    if len(text) <= LONGEST and "\n" not in text:
+    if _is_foldable(text):
         return _of_folded(fold(text))
-    return _facts(text, shape(text))
+    return _facts(text, shape(text), certain=False)
+
+
+def may_be_trouble(text: str) -> bool:
+    """Whether a log record may be fatal, which is all that is asked on its arrival."""
+    return _of_folded(fold(text)).trouble if _is_foldable(text) else speaks_of_trouble(text)
+
+
+def _is_foldable(text: str) -> bool:
+    return len(text) <= LONGEST and "\n" not in text and not has_traceback(text)
 
 
 @lru_cache(maxsize=KNOWN)
 def _of_folded(line: str) -> Facts:
-    facts = _facts(line, shape_of_line(line))
-    # A hexadecimal word may be a number that readings take: 12345e10.
-    return msgspec.structs.replace(facts, readings=True) if HEX in line or UUID in line else facts
+    # A hexadecimal word may hold a number that a reader takes: 12345e10.
+    return _facts(line, shape_of_line(line), certain=HEX not in line and UUID not in line)
 
 
-def _facts(text: str, masked: str) -> Facts:
+def _facts(text: str, masked: str, *, certain: bool) -> Facts:
     return Facts(
         masked=masked,
         signature=signature_of(masked),
         turn=turn_of(text),
         downloads=downloads(text),
         trouble=speaks_of_trouble(text),
-        layout=bool(layout_of(text)),
-        readings=bool(readings_of(text)),
+        layout=not certain or bool(layout_of(text)),
+        readings=not certain or bool(readings_of(text)),
     )

@@ -2,8 +2,9 @@
 
 A signature is a pure function of the line, so that every rank, partition and replay agrees. A line is first folded:
 every run of digits becomes ``0`` and what is hexadecimal one character. Whatever differs only in its variables is one
-folded line, mostly, and everything else is found out once for each of these. Folding and masking are a pass each, with
-no nested quantifier: the work is linear in the line, of which the first 4,096 characters count.
+folded line, mostly, and everything else is found out once for each of these. Folding and masking are a pass each, and
+no repeat within a repeat has anything behind it that could fail: the work is linear in the line, of which the first
+4,096 characters count.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _HEXADECIMAL = re.compile(
     re.VERBOSE,
 )
 _MAYBE_HEXADECIMAL = re.compile(r"0[a-fA-FxX]|[a-fA-F]0")
-"""Where it is not found in the digits' folding of a text, nothing in the text is hexadecimal but a UUID of digits."""
+"""Where the folding of the digits lacks it nothing is hexadecimal but a UUID of blocks all of one kind."""
 
 VARIABLE = r"""
       (?P<TIME>(?<![\w.])0-0-0[ T_]0:0:0(?:[.,]0)?Z?)
@@ -58,6 +59,9 @@ VARIABLE = r"""
 
 _VARIABLE = re.compile(VARIABLE, re.VERBOSE)
 _MASKS = {name: f"<{name}>" for name in _VARIABLE.groupindex}
+
+MASKS_ID = stable_id("masks", _PREFIX.pattern, _HEXADECIMAL.pattern, VARIABLE)
+"""Names the masks: under others all signatures are others, so what was written down under them is of no use."""
 
 
 def peel(line: str) -> str:
@@ -107,7 +111,7 @@ def shape(text: str) -> str:
     return shape_of_line(fold(text.split("\n", 1)[0][:LIMIT]))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def signature_of(masked: str) -> str:
     """The id of a masked text."""
     return stable_id("signature", masked)

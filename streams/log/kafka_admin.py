@@ -38,8 +38,8 @@ def groups_with_members(settings: KafkaSettings, names: Sequence[str]) -> list[s
     return found
 
 
-def session_bounds(settings: KafkaSettings) -> tuple[float, float]:
-    """The shortest and the longest session (s) that the cluster takes; ``SESSION_S`` where it does not tell us.
+def session_bounds(settings: KafkaSettings) -> tuple[float, float] | None:
+    """The shortest and the longest session (s) that the cluster takes; null where it does not tell us.
 
     Beyond them it lets nobody into a group, however often it is asked.
     """
@@ -52,5 +52,5 @@ def session_bounds(settings: KafkaSettings) -> tuple[float, float]:
         low, high = (int(said[name].value) / 1000 for name in _SESSION_MS)
     except (KafkaException, KeyError, TypeError, ValueError):
         # Not everybody may ask, and not every cluster answers.
-        return SESSION_S
+        return None
     return low, high

@@ -51,6 +51,7 @@ class KafkaGroup:
         self._held = False
         self._positions: dict[tuple[str, int], int] = {}
         self._begins: dict[tuple[str, int], int] = {}
+        self._counted: dict[tuple[str, int], int] = {}
         self._polls = 0
         self._lags: dict[tuple[str, int], int] = {}
         session_ms = settings.get("session.timeout.ms", str(SESSION_MS))
@@ -125,7 +126,9 @@ class KafkaGroup:
         # Compaction leaves out what was said anew; before the group's first entry nothing was expected.
         if TOPICS[place[0]].cleanup == "delete":
             expected = self._positions.get(place, self._begins.get(place, entry.offset))
-            self.gone += max(entry.offset - expected, 0)
+            # After a rebalance it begins anew where the group stands: what was gone then was counted.
+            self.gone += max(entry.offset - max(expected, self._counted.get(place, 0)), 0)
+            self._counted[place] = max(entry.offset, self._counted.get(place, 0))
         self._positions[place] = entry.offset + 1
         return (*place, entry)
 

@@ -24,10 +24,11 @@ class KafkaProbe:
 
     def silent(self, wait_s: float) -> str | None:
         """Null if it answers within this time; else why not, or "" where that is only that nobody is there."""
+        # What it said of the last question explains nothing of this one.
+        self._errors.last = None
         try:
             self._client.list_topics(self._topic, timeout=wait_s)
         except KafkaException as error:
             said = self._errors.heard(self._client.poll)
             return reason_of(self._settings, error, said) if said.final else ""
-        self._errors.last = None
         return None

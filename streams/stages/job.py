@@ -117,7 +117,8 @@ class JobStage:
             return None
         if self._closed is None or not self._jobs:
             # Nobody is waiting for time to pass: go straight to the next window that holds something.
-            end = min((held for held in self._summaries.ends[:1] if held <= low), default=low)
+            first = self._summaries.first_end
+            end = low if first is None else min(first, low)
         else:
             end = self._closed + self.config.window_ns
         return end if end <= low and (self._closed is None or end > self._closed) else None
@@ -129,7 +130,8 @@ class JobStage:
             return None
         held, lost = self._summaries.pop(end)
         self._closed = end
-        unavailable = self._progress.skipped(end)
+        # Whose summaries are lost is not known to have been silent.
+        unavailable = self._progress.skipped(end) or lost > 0
         by_job: dict[str, list[results.Window]] = {}
         for summary in sorted(held, key=lambda summary: (summary.identity.job, summary.identity.worker)):
             by_job.setdefault(summary.identity.job, []).append(summary)
@@ -166,7 +168,7 @@ class JobStage:
             stage=self.name,
             partition=self.partition,
             end=self._closed or 0,
-            config=self.config.hash,
+            config=self.config.state_hash,
             offsets={f"windows|{self.partition}": offset},
             state=written(state),
         )

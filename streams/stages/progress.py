@@ -6,6 +6,8 @@ before and the skip's end, and a summary that stands behind the skip of its wind
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 
 from schemas.results import Progress
@@ -34,7 +36,8 @@ class PartitionProgress:
         self._partitions = partitions
         self._reached = dict(state.reached)
         self._skips = [(-1, skip) for skip in state.skips]
-        self._reports = [(-1, partition, end) for partition, end in sorted(state.reached.items())]
+        self._reached_before = dict(state.reached)
+        self._reports: deque[tuple[int, int, int]] = deque()
 
     def report(self, offset: int, progress: Progress) -> None:
         """Take in the report that stands at ``offset``."""
@@ -58,12 +61,11 @@ class PartitionProgress:
         return any(skip.partition == partition and skip.after < end <= skip.end for _, skip in self._skips)
 
     def checkpoint(self, offset: int, closed: int) -> ProgressState:
-        """What was true at ``offset``; what matters no longer is forgotten."""
-        reached: dict[int, int] = {}
-        for at, partition, end in self._reports:
-            if at < offset:
-                reached[partition] = max(end, reached.get(partition, end))
-        later = [report for report in self._reports if report[0] >= offset]
-        self._reports = [*((-1, partition, end) for partition, end in sorted(reached.items())), *later]
+        """What was true at ``offset``, which only grows; what matters no longer is forgotten."""
+        reached = self._reached_before
+        while self._reports and self._reports[0][0] < offset:
+            _, partition, end = self._reports.popleft()
+            reached[partition] = max(end, reached.get(partition, end))
         self._skips = [(at, skip) for at, skip in self._skips if skip.end > closed]
-        return ProgressState(reached=reached, skips=[skip for at, skip in self._skips if at < offset])
+        skips = [skip for at, skip in self._skips if at < offset]
+        return ProgressState(reached=dict(sorted(reached.items())), skips=skips)

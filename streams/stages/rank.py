@@ -16,7 +16,7 @@ from schemas.results import Snapshot
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
-from streams.lines.facts import facts_of
+from streams.lines.facts import may_be_trouble
 from streams.lines.fatal import fatal_of
 from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Arrived, Checkpoint, Held, Outcome, WindowBuffer
@@ -212,7 +212,7 @@ class RankStage:
             stage=self.name,
             partition=self.partition,
             end=((checkpoint.closed or 0) + 1) * self.config.window_ns,
-            config=self.config.hash,
+            config=self.config.state_hash,
             offsets={f"{topic}|{self.partition}": offset for topic, offset in sorted(checkpoint.offsets.items())},
             state=written(RankState(buffer=checkpoint, workers=workers, duplicates=self.duplicates)),
         )
@@ -259,7 +259,7 @@ def _notices(batch: events.Batch[Any], time: int) -> list[Output]:
         return []
     found: dict[str, results.Notice] = {}
     for event in batch.events:
-        fatal = fatal_of(event, trained=True) if facts_of(event.text).trouble else None
+        fatal = fatal_of(event, trained=True) if may_be_trouble(event.text) else None
         if fatal is None or fatal.rule in found:
             continue
         found[fatal.rule] = results.Notice(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from schemas.codec import decode
@@ -12,21 +13,39 @@ from schemas.results import Window
 Read = Callable[[int, int], Sequence[Entry]]
 """Given an offset and a number: up to so many entries of the windows partition from that offset on."""
 
-READ_LIMIT = 1_000
-"""Entries read back at once."""
+READ_LIMIT = 100
+"""Entries read back at once; a summary may take megabytes."""
+
+NEAR = 16
+"""Entries apart that are cheaper read with what lies between than one by one."""
 
 
 class _Open:
-    """One open window: ``summaries`` is null while they are left in the log, at ``offsets``, in ``size`` bytes.
+    """One open window: its summaries by id, or where in the log they were left; ``size`` in bytes either way.
 
     ``lost`` of them the log held no more when they were read back.
     """
 
     def __init__(self) -> None:
-        self.summaries: dict[str, Window] | None = {}
+        self.summaries: dict[str, Window] = {}
+        self.in_memory = True
         self.offsets = array("q")
         self.size = 0
         self.lost = 0
+
+    def leave(self) -> None:
+        """Let go of the summaries, not of where they lie."""
+        self.summaries, self.in_memory = {}, False
+
+    def expect(self) -> None:
+        """All that it holds will be put back."""
+        self.in_memory, self.lost = True, len(self.offsets)
+
+    def put_back(self, entry: Entry) -> None:
+        """One of its summaries as it was read once more."""
+        window = decode("window", entry.value)
+        self.summaries[window.id] = window
+        self.lost -= 1
 
 
 class Summaries:
@@ -45,77 +64,88 @@ class Summaries:
         return len(self._open)
 
     @property
-    def ends(self) -> Sequence[int]:
-        """Ends (ns) of open windows, in order."""
-        return sorted(self._open)
-
-    @property
-    def count(self) -> int:
-        """Summaries in memory."""
-        return sum(len(one.summaries or ()) for one in self._open.values())
-
-    @property
-    def held_bytes(self) -> int:
-        """What is in memory, as it lies in the log."""
-        return sum(one.size for one in self._open.values() if one.summaries is not None)
+    def first_end(self) -> int | None:
+        """The end of the window whose turn comes first."""
+        return min(self._open, default=None)
 
     @property
     def first_offset(self) -> int | None:
         """Where the oldest entry lies that is still needed."""
         return min((one.offsets[0] for one in self._open.values()), default=None)
 
+    @property
+    def count(self) -> int:
+        """Summaries in memory; from any thread."""
+        return sum(len(one.summaries) for one in list(self._open.values()))
+
+    @property
+    def held_bytes(self) -> int:
+        """What is in memory, as it lies in the log; from any thread."""
+        return sum(one.size for one in list(self._open.values()) if one.in_memory)
+
     def add(self, entry: Entry, window: Window) -> None:
         """Take a summary in; offsets only grow."""
         one = self._open.setdefault(window.end, _Open())
         one.offsets.append(entry.offset)
         one.size += len(entry.value)
-        if one.summaries is not None:
+        if one.in_memory:
             one.summaries[window.id] = window
 
     def bound(self, most_bytes: int) -> None:
         """Let go of the windows whose turn comes last until at most so much is in memory; the next one stays."""
         self._most_bytes = most_bytes
         held = self.held_bytes
-        for end in self.ends[:0:-1]:
-            if held <= most_bytes or self._read is None:
-                return
-            one = self._open[end]
-            if one.summaries is not None:
-                one.summaries = None
-                held -= one.size
+        if held <= most_bytes or self._read is None:
+            return
+        _, *others = sorted(self._open)
+        for end in reversed(others):
+            if self._open[end].in_memory and held > most_bytes:
+                self._open[end].leave()
+                held -= self._open[end].size
 
     def pop(self, end: int) -> tuple[list[Window], int]:
-        """The summaries of a window, which is open no longer, and how many of them the log did not keep so long."""
+        """The summaries of a window, which is open no longer, and how many of them the log did not keep so long.
+
+        Raises what ``read`` raises.
+        """
         one = self._open.get(end)
         if one is None:
             return [], 0
-        if one.summaries is None:
+        if not one.in_memory:
             self._read_back(end)
         del self._open[end]
-        return list((one.summaries or {}).values()), one.lost
+        return list(one.summaries.values()), one.lost
 
     def _read_back(self, end: int) -> None:
         """Read a window from the log, and those after it that there is room for."""
         room = self._most_bytes - self.held_bytes
-        wanted: dict[int, _Open] = {}
-        for one in [self._open[later] for later in self.ends if later >= end]:
-            room -= one.size if one.summaries is None else 0
-            if wanted and room < 0:
+        owner: dict[int, _Open] = {}
+        for one in [self._open[later] for later in sorted(self._open) if later >= end]:
+            if one.in_memory:
+                continue
+            room -= one.size
+            if owner and room < 0:
                 break
-            if one.summaries is None:
-                one.summaries, one.lost = {}, len(one.offsets)
-                wanted |= dict.fromkeys(one.offsets, one)
-        for entry in self._entries(min(wanted), max(wanted)):
-            found = wanted.get(entry.offset)
-            if found is not None and found.summaries is not None:
-                window = decode("window", entry.value)
-                found.summaries[window.id] = window
-                found.lost -= 1
+            one.expect()
+            owner |= dict.fromkeys(one.offsets, one)
+        for entry in self._entries(sorted(owner)):
+            owner[entry.offset].put_back(entry)
 
-    def _entries(self, offset: int, last: int) -> Iterator[Entry]:
-        while self._read is not None and offset <= last:
-            entries = self._read(offset, READ_LIMIT)
-            yield from entries
-            if not entries:
+    def _entries(self, offsets: Sequence[int]) -> Iterator[Entry]:
+        """The entries at these offsets, in order, as far as the log still has them."""
+        at = 0
+        while self._read is not None and at < len(offsets):
+            found = self._read(offsets[at], min(_run(offsets, at), READ_LIMIT))
+            if not found:
                 return
-            offset = entries[-1].offset + 1
+            wanted = set(offsets[at : bisect_right(offsets, found[-1].offset)])
+            yield from (entry for entry in found if entry.offset in wanted)
+            at = bisect_right(offsets, found[-1].offset)
+
+
+def _run(offsets: Sequence[int], at: int) -> int:
+    """Over how many entries the offsets from number ``at`` on lie near one another."""
+    last = at
+    while last + 1 < len(offsets) and offsets[last + 1] - offsets[last] <= NEAR and last - at < READ_LIMIT:
+        last += 1
+    return offsets[last] - offsets[at] + 1

@@ -157,15 +157,14 @@ def _log(
     draft.log_records += 1
     draft.last_log = max(event.time, draft.last_log or event.time)
     facts = facts_of(event.text)
-    signature = facts.signature
-    _count_signature(draft, event, facts.masked, signature, config)
+    _count_signature(draft, event, facts, config)
     if identity.rank is None:
         draft.exits.extend(exits_of(event))
         if stopped_by_owner(event.text):
             draft.stopped = min(event.time, draft.stopped or event.time)
     else:
         _training_line(draft, state, event, facts)
-    return _stamp(event, state, signature=signature)
+    return _stamp(event, state, signature=facts.signature)
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
@@ -181,6 +180,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     if event.iteration is None or not facts.readings:
         return
     readings = readings_of(event.text)
+    if not readings:
+        return
     state.trained = True
     draft.total = total_iterations(event.text) or draft.total
     if draft.iteration is None or event.iteration >= draft.iteration:
@@ -194,13 +195,13 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         )
 
 
-def _count_signature(draft: _Draft, event: events.Log, masked: str, signature: str, config: StreamConfig) -> None:
-    known = draft.signatures.get(signature)
+def _count_signature(draft: _Draft, event: events.Log, facts: Facts, config: StreamConfig) -> None:
+    known = draft.signatures.get(facts.signature)
     if known is None:
         if len(draft.signatures) >= config.signatures_per_window:
             _drop(draft, "signatures")
             return
-        draft.signatures[signature] = _Signature(signature, masked, event)
+        draft.signatures[facts.signature] = _Signature(facts.signature, facts.masked, event)
         return
     known.count += 1
     known.last = max(known.last, event.time)

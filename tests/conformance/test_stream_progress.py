@@ -21,7 +21,7 @@ from streams_support import (
 
 from schemas.codec import encode, headers, kind_of
 from schemas.ports import Entry
-from schemas.results import Anomaly, Progress, Window
+from schemas.results import Anomaly, DeadLetter, Progress, Window
 from streams.config import StreamConfig
 from streams.log.memory import MemoryLog
 from streams.stages.job import JobStage
@@ -170,6 +170,20 @@ def test_a_skipped_window_closes_and_calls_nobody_missing() -> None:
     feed = play({number: progress(1, number, skipped=True) for number in (4, 5, 6)})
     assert feed.closed == at(90)
     assert not feed.findings
+
+
+def test_whose_summaries_the_log_did_not_keep_is_called_missing_by_nobody() -> None:
+    feed = Feed()
+    feed.stage = JobStage(0, PARTITIONS, StreamConfig(), read=lambda offset, limit: [])
+    for number in range(12):
+        feed.add(*(summary(rank, number) for rank in range(RANKS - (number > 3))))
+        feed.add(progress(0, number), progress(2, number))
+        feed.stage.bound(1)
+    feed.add(*(progress(1, number) for number in range(12)))
+    assert feed.closed == at(120)
+    assert not feed.findings
+    letters = [one.record for one in feed.outputs if isinstance(one.record, DeadLetter)]
+    assert len(letters) == 11 and all("no longer in the topic" in letter.reason for letter in letters)
 
 
 def test_one_decision_that_skips_several_windows_makes_all_of_them_unavailable() -> None:

@@ -92,6 +92,10 @@ def test_what_fits_and_what_does_not(values: list[object], type_name: str, fits:
         ("http://me:a@host/db#token=b", "http://me:***@host/db#token=***"),
         ("http://me@host/db?connect_timeout=3", "http://me@host/db?connect_timeout=3"),
         ("chdb:///a/b", "chdb:///a/b"),
+        ("me:secret@host:8123/db", "me:***@host:8123/db"),
+        ("https:/me:secret@host", "https:***@host"),
+        ("http://me:hunter2?x=1@host", "http://me:***@host"),
+        ("http://me:a://b&c=d@host", "http://me:***@host"),
     ],
 )
 def test_addresses_are_shown_without_secrets(dsn: str, shown: str) -> None:
