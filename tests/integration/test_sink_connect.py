@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 import sink_support as support
@@ -135,7 +136,17 @@ def test_a_lock_file_is_believed_no_more_than_that_a_process_lives(text: str, tm
             pass
         assert str(caught.value).isprintable()
     with open_client(f"chdb://{tmp_path / 'db'}", who="x"):
-        assert lock.read_text() == f"{os.getpid()} x\n"
+        assert lock.read_text() == f"{os.getpid()} {gethostname()} x\n"
+
+
+def test_process_ids_of_another_machine_or_container_name_no_process_here(tmp_path: Path) -> None:
+    lock = tmp_path / "db.lock"
+    lock.write_text(f"{os.getpid()} elsewhere rankwatch sink\n")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        expected = "db is open in another process, rankwatch sink on elsewhere; "
+        with pytest.raises(SinkError, match=expected), open_client(f"chdb://{tmp_path / 'db'}"):
+            pass
 
 
 def test_a_path_that_a_foreign_program_holds_is_refused(tmp_path: Path) -> None:
