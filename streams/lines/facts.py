@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import msgspec
 
-from streams.lines.fatal import speaks_of_trouble
+from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
-from streams.lines.signature import HEX, UUID, fold, shape, shape_of_line, signature_of
+from streams.lines.signature import HEX, UUID, XID, fold, shape, shape_of_line, signature_of
 
 LONGEST = 400
 """Characters; every reader of lines looks at least so far, and a longer line is seldom seen again."""
@@ -27,11 +27,13 @@ KNOWN = 16_384
 class Facts(msgspec.Struct, frozen=True):
     """``masked`` is the record's text with variables masked, ``signature`` the id of that.
 
-    ``turn`` is the phase that it begins; it may be fatal, tell a layout or give readings only where these are true.
+    ``predefined`` is the id of its predefined template, if any. ``turn`` is the phase that it begins; it may be fatal,
+    tell a layout or give readings only where these are true.
     """
 
     masked: str
     signature: str
+    predefined: str
     turn: str
     downloads: bool
     trouble: bool
@@ -41,7 +43,8 @@ class Facts(msgspec.Struct, frozen=True):
 
 def facts_of(text: str) -> Facts:
     """The facts of a log record."""
-    if len(text) <= LONGEST and "\n" not in text:
+    # The code of an Xid tells lines apart, and folded it is gone.
+    if len(text) <= LONGEST and "\n" not in text and not ("Xid" in text and XID.search(text)):
         return _of_folded(fold(text))
     return _facts(text, shape(text))
 
@@ -54,12 +57,14 @@ def _of_folded(line: str) -> Facts:
 
 
 def _facts(text: str, masked: str) -> Facts:
+    signature, trouble = signature_of(masked), speaks_of_trouble(text)
     return Facts(
         masked=masked,
-        signature=signature_of(masked),
+        signature=signature,
+        predefined=predefined_id(text, signature) if trouble else "",
         turn=turn_of(text),
         downloads=downloads(text),
-        trouble=speaks_of_trouble(text),
+        trouble=trouble,
         layout=bool(layout_of(text)),
         readings=bool(readings_of(text)),
     )

@@ -11,7 +11,7 @@ from schemas.identity import Identity
 from schemas.ids import stable_id
 from streams.config import StreamConfig
 from streams.lines.facts import Facts, facts_of
-from streams.lines.fatal import fatal_of
+from streams.lines.fatal import fatal_of, follow
 from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
@@ -37,9 +37,8 @@ class WorkerState(msgspec.Struct, kw_only=True):
 class _Signature:
     """Lines of one shape being counted, in order of time."""
 
-    def __init__(self, signature: str, masked: str, event: events.Log) -> None:
-        self.signature = signature
-        self.masked = masked
+    def __init__(self, facts: Facts, event: events.Log) -> None:
+        self.facts = facts
         self.count = 1
         self.first = self.last = event.time
         self.example = event.text[:500]
@@ -47,8 +46,9 @@ class _Signature:
     @property
     def counted(self) -> results.SignatureCount:
         return results.SignatureCount(
-            signature=self.signature,
-            masked=self.masked,
+            signature=self.facts.signature,
+            masked=self.facts.masked,
+            predefined=self.facts.predefined,
             count=self.count,
             first=self.first,
             last=self.last,
@@ -157,15 +157,14 @@ def _log(
     draft.log_records += 1
     draft.last_log = max(event.time, draft.last_log or event.time)
     facts = facts_of(event.text)
-    signature = facts.signature
-    _count_signature(draft, event, facts.masked, signature, config)
+    _count_signature(draft, event, facts, config)
     if identity.rank is None:
         draft.exits.extend(exits_of(event))
         if stopped_by_owner(event.text):
             draft.stopped = min(event.time, draft.stopped or event.time)
     else:
         _training_line(draft, state, event, facts)
-    return _stamp(event, state, signature=signature)
+    return _stamp(event, state, signature=facts.signature)
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
@@ -174,6 +173,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     if fatal is not None:
         draft.fatals.append(fatal)
         return
+    if facts.trouble:
+        follow(draft.fatals, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.layout:
@@ -194,13 +195,13 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         )
 
 
-def _count_signature(draft: _Draft, event: events.Log, masked: str, signature: str, config: StreamConfig) -> None:
-    known = draft.signatures.get(signature)
+def _count_signature(draft: _Draft, event: events.Log, facts: Facts, config: StreamConfig) -> None:
+    known = draft.signatures.get(facts.signature)
     if known is None:
         if len(draft.signatures) >= config.signatures_per_window:
             _drop(draft, "signatures")
             return
-        draft.signatures[signature] = _Signature(signature, masked, event)
+        draft.signatures[facts.signature] = _Signature(facts, event)
         return
     known.count += 1
     known.last = max(known.last, event.time)
