@@ -68,6 +68,8 @@ def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
     area = spoken.template.area
     if spoken.template in (_EXCEPTION, _ASSERTION):
         area = _area_of(chain[-1], event.text[:_LONGEST], trained)
+    elif area == "data" and _CHECKPOINT.search(spoken.said):
+        area = "checkpoint"
     return _fatal(event, spoken, area, chain[-1].exception if chain else "")
 
 

@@ -198,7 +198,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
 def _count_signature(draft: _Draft, event: events.Log, facts: Facts, config: StreamConfig) -> None:
     known = draft.signatures.get(facts.signature)
     if known is None:
-        if len(draft.signatures) >= config.signatures_per_window:
+        # What is predefined has as much room again, so that no flood of other lines keeps it out.
+        if len(draft.signatures) >= config.signatures_per_window * (2 if facts.predefined else 1):
             _drop(draft, "signatures")
             return
         draft.signatures[facts.signature] = _Signature(facts, event)

@@ -16,8 +16,7 @@ from streams.lines.predefined import ANY_LINE, VOCABULARY, spoken_line
 from streams.lines.signature import fold, shape, signature_of
 from streams.lines.xid import CODES, FOLLOWERS, pci_id
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-ROOTS = (SHARED, Path("/work/shared"))
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 HEALTHY = ("healthy-1", "healthy-2", "pp-healthy", "rl-healthy")
 ORDINARY = (
     # The kernel's lines are from gpud's test data, as in predefined_samples.
@@ -35,10 +34,10 @@ ORDINARY = (
 
 
 def shared(*parts: str) -> Path:
-    for root in ROOTS:
-        if root.joinpath(*parts).exists():
-            return root.joinpath(*parts)
-    pytest.skip(f"the data in shared/{'/'.join(parts)} is not here")
+    place = SHARED.joinpath(*parts)
+    if not place.exists():
+        pytest.skip(f"{'/'.join(parts)} of ../shared is not here")
+    return place
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -114,6 +113,11 @@ def test_what_stands_for_many_texts_has_an_id_for_each_the_same_in_every_job() -
     assert one != two
     assert one.startswith("python.exception.") and two.startswith("python.exception.")
     assert facts_of(f"{HEAD}KeyError: 'a'").predefined == one
+
+
+def test_a_file_handle_gone_stale_is_the_storages_and_a_checkpoints_where_it_says_so() -> None:
+    assert known_fatal(HEAD + "OSError: [Errno 116] Stale file handle: '/data/a.bin'").area == "data"
+    assert known_fatal(HEAD + "OSError: [Errno 116] Stale file handle: '/out/checkpoint/3'").area == "checkpoint"
 
 
 def test_the_vendors_action_stands_in_the_record() -> None:
