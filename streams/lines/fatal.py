@@ -17,7 +17,7 @@ from schemas.results import Area, Fatal
 from streams.lines.predefined import VOCABULARY, Spoken, follows, speaks, spoken_error, spoken_line
 from streams.lines.signature import shape, signature_of
 from streams.lines.traceback import Traceback, has_traceback, parse_chain
-from streams.lines.vocabulary import Predefined
+from streams.lines.vocabulary.template import Predefined
 from streams.stacks import activity_of
 
 _LONGEST = 4096

@@ -9,21 +9,26 @@ import msgspec
 
 from schemas.results import CausalRole
 from streams.lines.signature import peel
-from streams.lines.vocabulary import Predefined
-from streams.lines.vocabulary_nodes import GPUS, KERNEL, NETWORK, STORAGE
-from streams.lines.vocabulary_training import LATE_PEERS, LOST_PEERS, OWN_ERRORS, PROCESS_GROUP, SAID_BESIDE
-from streams.lines.xid import FOLLOWERS, code_of, pci_id
+from streams.lines.vocabulary import gpus, kernel, launcher, nccl, network, storage, training
+from streams.lines.vocabulary.template import Predefined
+from streams.lines.vocabulary.xid import FOLLOWERS, code_of, pci_id
 
 VOCABULARY: tuple[Predefined, ...] = (
-    *LATE_PEERS,
-    *LOST_PEERS,
-    *OWN_ERRORS,
-    *KERNEL,
-    *GPUS,
-    *NETWORK,
-    *STORAGE,
-    *PROCESS_GROUP,
-    *SAID_BESIDE,
+    *training.LATE_PEERS,
+    *nccl.LATE_PEERS,
+    *nccl.LOST_PEERS,
+    *training.LOST_PEERS,
+    *training.OWN_ERRORS,
+    *nccl.OWN_ERRORS,
+    *kernel.KERNEL,
+    *gpus.GPUS,
+    *network.NETWORK,
+    *storage.STORAGE,
+    *nccl.WATCHDOG_ENDED,
+    *training.PROCESS_GROUP,
+    *nccl.BESIDE,
+    *training.BESIDE,
+    *launcher.LAUNCHER,
 )
 """All of it, in the order in which it is tried: what victims print comes before what a cause may look like."""
 

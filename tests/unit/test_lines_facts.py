@@ -19,7 +19,7 @@ from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
 from streams.lines.signature import fold, peel, shape, signature_of
-from streams.lines.vocabulary import Predefined
+from streams.lines.vocabulary.template import Predefined
 
 WORDS = st.sampled_from(
     [

@@ -14,7 +14,7 @@ from streams.lines.facts import facts_of
 from streams.lines.fatal import fatal_of, follow, predefined_id, speaks_of_trouble, spoken_of
 from streams.lines.predefined import ANY_LINE, VOCABULARY, spoken_line
 from streams.lines.signature import fold, shape, signature_of
-from streams.lines.xid import CODES, FOLLOWERS, pci_id
+from streams.lines.vocabulary.xid import CODES, FOLLOWERS, pci_id
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 HEALTHY = ("healthy-1", "healthy-2", "pp-healthy", "rl-healthy")

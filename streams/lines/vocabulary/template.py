@@ -1,7 +1,7 @@
 """What a predefined template is: a line of the field under an id that never changes.
 
-To add one, put an entry into ``vocabulary_training.py`` or ``vocabulary_nodes.py`` and a sample of it into
-``tests/predefined_samples.py``. Facts are looked up by folded lines, so numbers are ``\\d{1,N}``, never fixed digits.
+To add one, put an entry into the module of its family and a sample of it into ``tests/predefined_samples.py``. Facts
+are looked up by folded lines, so numbers are ``\\d{1,N}``, never fixed digits.
 """
 
 from __future__ import annotations
