@@ -26,7 +26,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """How often one worker printed lines of one shape in a window; ``example`` is the first of them."""
+    """How often one worker printed lines of one shape in a window; ``example`` is the first of them.
+
+    ``predefined`` is the id of their predefined template, the same in every job.
+    """
 
     signature: str
     masked: str
@@ -34,6 +37,7 @@ class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
     first: int
     last: int
     example: str = ""
+    predefined: str = ""
 
 
 class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -81,7 +85,11 @@ class StackSpan(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere."""
+    """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere.
+
+    ``template`` is the id of its predefined template, ``rule`` the family of that; ``values`` were extracted from the
+    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``.
+    """
 
     time: int
     rule: str
@@ -92,6 +100,8 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     precision_ns: int = 0
     exception: str = ""
     signature: str = ""
+    template: str = ""
+    values: dict[str, str] = {}
 
 
 class Exit(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -196,7 +206,10 @@ class Late(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Template(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A log template of a job. ``aliases`` are the ids it had before it generalised."""
+    """A log template of a job. ``aliases`` are the ids it had before it generalised.
+
+    The id is a hash of the text, or, of lines that the field knows, a name that never changes (``xid.79``).
+    """
 
     id: str
     job: str

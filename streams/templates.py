@@ -2,7 +2,8 @@
 
 A template's id is a hash of its text, never Drain's cluster number, which depends on order. When a template
 generalises its old ids become aliases; signatures never change. The tree is written down as the texts it was fed,
-in order, since it is a function of them; nothing is unpickled.
+in order, since it is a function of them; nothing is unpickled. Signatures of lines that the field knows are not fed to
+the tree: their template has the predefined id, the same in every job, and no other line can become part of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from drain3.template_miner_config import TemplateMinerConfig
 
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
-from schemas.results import SuspiciousTemplate, Template, Window
+from schemas.results import SignatureCount, SuspiciousTemplate, Template, Window
 from streams.view import AttemptView, AttemptWindow
 
 SUSPICIOUS_LIMIT = 5
@@ -31,9 +32,13 @@ class Use(msgspec.Struct, kw_only=True):
 
 
 class TemplateState(msgspec.Struct, kw_only=True):
-    """``fed`` are (signature, masked text) in the order in which the tree saw them; ``uses`` by attempt|signature."""
+    """``fed`` are (signature, masked text) in the order in which the tree saw them; ``uses`` by attempt|signature.
+
+    ``predefined`` has the predefined template's id and the masked text of signatures that the tree does not see.
+    """
 
     fed: list[tuple[str, str]] = []
+    predefined: dict[str, tuple[str, str]] = {}
     first_seen: dict[str, int] = {}
     uses: dict[str, Use] = {}
     overflow: int = 0
@@ -54,18 +59,27 @@ def template_id(text: str) -> str:
     return stable_id("template", text)
 
 
+Cluster = int | str
+"""Drain's number of a template, or the id of a predefined one."""
+
+
 class TemplateBook:
-    """The templates of one job; bounded by ``limit`` signatures, beyond which new ones are only counted."""
+    """The templates of one job; bounded by ``limit`` signatures, beyond which new ones are only counted.
+
+    Signatures of predefined templates have a limit of their own, so that no flood of others keeps them out.
+    """
 
     def __init__(self, state: TemplateState, job: str, limit: int) -> None:
         self.state = state
         self._job = job
         self._limit = limit
         self._miner = _miner(limit)
-        self._cluster_of: dict[str, int] = {}
-        self._ids: dict[int, list[str]] = {}
+        self._cluster_of: dict[str, Cluster] = {}
+        self._ids: dict[Cluster, list[str]] = {}
         for signature, masked in state.fed:
             self._feed(signature, masked)
+        for signature, (id_, _) in state.predefined.items():
+            self._assign(signature, id_)
 
     def _feed(self, signature: str, masked: str) -> int:
         mined = self._miner.add_log_message(masked or "<EMPTY>")
@@ -77,31 +91,43 @@ class TemplateBook:
             known.append(current)
         return cluster
 
+    def _assign(self, signature: str, id_: str) -> None:
+        self._cluster_of[signature] = id_
+        self._ids[id_] = [id_]
+
     def learn(self, summaries: list[Window]) -> list[Template]:
         """Feed the window's new signatures in canonical order; returns the templates that are new or changed."""
-        fresh: dict[str, tuple[str, int]] = {}
+        fresh: dict[str, SignatureCount] = {}
         for summary in summaries:
             for count in summary.signatures:
                 if count.signature in self._cluster_of or count.signature in self.state.first_seen:
                     continue
                 before = fresh.get(count.signature)
-                fresh[count.signature] = (count.masked, min(count.first, before[1]) if before else count.first)
+                if before is None or (count.first, count.predefined) < (before.first, before.predefined):
+                    fresh[count.signature] = count
         touched: set[int] = set()
-        for signature, (masked, first) in sorted(fresh.items(), key=lambda item: (item[1][0], item[0])):
-            if len(self.state.fed) >= self._limit:
+        named: set[str] = set()
+        for count in sorted(fresh.values(), key=lambda count: (count.masked, count.signature)):
+            known = self.state.predefined if count.predefined else self.state.fed
+            if len(known) >= self._limit:
                 self.state.overflow += 1
                 continue
-            self.state.fed.append((signature, masked))
-            self.state.first_seen[signature] = first
-            touched.add(self._feed(signature, masked))
-        return [self._record(cluster) for cluster in sorted(touched)]
+            self.state.first_seen[count.signature] = count.first
+            if count.predefined:
+                self.state.predefined[count.signature] = (count.predefined, count.masked)
+                self._assign(count.signature, count.predefined)
+                named.add(count.predefined)
+            else:
+                self.state.fed.append((count.signature, count.masked))
+                touched.add(self._feed(count.signature, count.masked))
+        return [*map(self._record, sorted(touched)), *map(self._record, sorted(named))]
 
     def template_of(self, signature: str) -> str:
         """The id of a signature's template as of now; nothing where it was never fed."""
         cluster = self._cluster_of.get(signature)
         return "" if cluster is None else self._ids[cluster][-1]
 
-    def _record(self, cluster: int) -> Template:
+    def _record(self, cluster: Cluster) -> Template:
         signatures = sorted(signature for signature, owner in self._cluster_of.items() if owner == cluster)
         ids = self._ids[cluster]
         return Template(
@@ -113,7 +139,9 @@ class TemplateBook:
             aliases=ids[:-1],
         )
 
-    def _text(self, cluster: int) -> str:
+    def _text(self, cluster: Cluster) -> str:
+        if isinstance(cluster, str):
+            return min(masked for id_, masked in self.state.predefined.values() if id_ == cluster)
         found = self._miner.drain.id_to_cluster.get(cluster)
         return found.get_template() if found is not None else ""
 
@@ -148,7 +176,7 @@ class TemplateBook:
         Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart.
         """
         found = []
-        for cluster, use in sorted(self._uses(view.attempt).items()):
+        for cluster, use in self._uses(view.attempt).items():
             members = max(len(view.members), 1)
             few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
             by_suspect = few and bool(set(use.ranks) & set(suspects))
@@ -172,9 +200,9 @@ class TemplateBook:
         found.sort(key=lambda item: item[:3])
         return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
 
-    def _uses(self, attempt: str) -> dict[int, Use]:
+    def _uses(self, attempt: str) -> dict[Cluster, Use]:
         """Who printed each template in the attempt; its signatures together."""
-        uses: dict[int, Use] = {}
+        uses: dict[Cluster, Use] = {}
         for signature, cluster in self._cluster_of.items():
             use = self.state.uses.get(f"{attempt}|{signature}")
             if use is None:

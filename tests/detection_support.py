@@ -26,8 +26,8 @@ from schemas.results import (
 )
 from streams.detectors.registry import JobDetector
 from streams.incidents.blame import Situation
+from streams.lines.facts import facts_of
 from streams.lines.fatal import fatal_of
-from streams.lines.signature import shape, signature_of
 from streams.stacks import spans_of
 from streams.view import AttemptView, AttemptWindow
 
@@ -247,10 +247,11 @@ def reached(
 
 
 def printed(text: str, first: float, last: float | None = None, count: int = 1) -> SignatureCount:
-    masked = shape(text)
+    facts = facts_of(text)
     return SignatureCount(
-        signature=signature_of(masked),
-        masked=masked,
+        signature=facts.signature,
+        masked=facts.masked,
+        predefined=facts.predefined,
         count=count,
         first=at(first),
         last=at(first if last is None else last),

@@ -1,7 +1,7 @@
 """Known-fatal lines and tracebacks (crash, memory): whose error is its own, and whose only passes one on.
 
 Everybody prints errors once one rank is gone; a cascade ("connection closed by peer", a collective's timeout) makes a
-victim, whatever its level and however early it was printed.
+victim, whatever its level and however early it was printed. Confirmations and advice raise nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             area=first.area,
             grounds="own_error",
             severity="critical",
-            text=f"{said_ranks(ranks)}: {first.text}",
+            text=f"{said_ranks(ranks)}: {first.text}{_beside(first)}",
             peers=f"{len(ranks)} of {len(view.members)} observed ranks printed it",
             iteration=view.clock.iteration,
             phase=view.phase,
@@ -109,6 +109,15 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             phase=view.phase,
             victims=ranks,
         )
+
+
+def _beside(fatal: Fatal) -> str:
+    """What the vendor says to do, and which codes of the same GPU came after."""
+    said = [
+        f"the vendor says {fatal.values['action']}" if "action" in fatal.values else "",
+        f"followed by Xid {fatal.values['followed_by'].replace(' ', ', ')}" if "followed_by" in fatal.values else "",
+    ]
+    return f" ({'; '.join(one for one in said if one)})" if any(said) else ""
 
 
 def _first_by_rank(group: list[tuple[int, Fatal]]) -> list[tuple[int, Fatal]]:

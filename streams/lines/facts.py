@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import msgspec
 
-from streams.lines.fatal import speaks_of_trouble
+from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
-from streams.lines.signature import HEX, UUID, fold, shape, shape_of_line, signature_of
+from streams.lines.signature import HEX, UUID, XID, fold, shape, shape_of_line, signature_of
 from streams.lines.traceback import has_traceback
 
 LONGEST = 400
@@ -28,11 +28,13 @@ KNOWN = 16_384
 class Facts(msgspec.Struct, frozen=True):
     """``masked`` is the record's text with variables masked, ``signature`` the id of that.
 
-    ``turn`` is the phase that it begins; it may be fatal, tell a layout or give readings only where these are true.
+    ``predefined`` is the id of its predefined template, if any. ``turn`` is the phase that it begins; it may be fatal,
+    tell a layout or give readings only where these are true.
     """
 
     masked: str
     signature: str
+    predefined: str
     turn: str
     downloads: bool
     trouble: bool
@@ -53,7 +55,10 @@ def may_be_trouble(text: str) -> bool:
 
 
 def _is_foldable(text: str) -> bool:
-    return len(text) <= LONGEST and "\n" not in text and not has_traceback(text)
+    if len(text) > LONGEST or "\n" in text or has_traceback(text):
+        return False
+    # The code of an Xid tells lines apart, and folded it is gone.
+    return not ("Xid" in text and XID.search(text))
 
 
 @lru_cache(maxsize=KNOWN)
@@ -63,12 +68,14 @@ def _of_folded(line: str) -> Facts:
 
 
 def _facts(text: str, masked: str, *, certain: bool) -> Facts:
+    signature, trouble = signature_of(masked), speaks_of_trouble(text)
     return Facts(
         masked=masked,
-        signature=signature_of(masked),
+        signature=signature,
+        predefined=predefined_id(text, signature) if trouble else "",
         turn=turn_of(text),
         downloads=downloads(text),
-        trouble=speaks_of_trouble(text),
+        trouble=trouble,
         layout=not certain or bool(layout_of(text)),
         readings=not certain or bool(readings_of(text)),
     )

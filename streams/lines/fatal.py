@@ -1,7 +1,8 @@
-"""Lines that mean trouble by themselves, and whether they name a cause or only pass one on.
+"""What of a rank's records means trouble by itself, and whether it names a cause or only passes one on.
 
-A *cascade* is what victims print: their peer went away or did not come. It never outranks a candidate. A chain of
-errors that holds a cascade is one: a handler that wraps the loss of a peer does not make it the rank's own.
+What the field knows stands in the vocabulary of predefined templates; the rest is told by tracebacks. A *cascade* is
+what victims print: their peer went away or did not come. It never outranks a candidate. A chain of errors that holds a
+cascade is one: a handler that wraps the loss of a peer does not make it the rank's own.
 """
 
 from __future__ import annotations
@@ -12,94 +13,23 @@ import msgspec
 
 from schemas.events import Frame, Log
 from schemas.identity import shortened
-from schemas.results import Area, CausalRole, Fatal, Symptom
-from streams.lines.signature import peel, shape, signature_of
+from schemas.results import Area, Fatal
+from streams.lines.predefined import VOCABULARY, Spoken, follows, speaks, spoken_error, spoken_line
+from streams.lines.signature import shape, signature_of
 from streams.lines.traceback import Traceback, has_traceback, parse_chain
+from streams.lines.vocabulary.template import Predefined
 from streams.stacks import activity_of
 
 _LONGEST = 4096
 
+RULES = VOCABULARY
 
-class Rule(msgspec.Struct, frozen=True):
-    """What an error or a line means; rules are tried in order and the first that matches counts.
-
-    ``error`` is searched in the closing line of a traceback, ``line`` in a line without one. The latter must be told
-    from lines that only speak of trouble, so it holds whole phrases, or is absent.
-    """
-
-    name: str
-    role: CausalRole
-    symptom: Symptom
-    area: Area
-    error: re.Pattern[str]
-    line: re.Pattern[str] | None = None
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "collective_timeout",
-        "cascade",
-        "hang",
-        "network",
-        re.compile(r"Timed out waiting \d{1,12} ?ms for (?:send|recv)|collective operation timeout"),
-        re.compile(
-            r"Timed out waiting \d{1,12} ?ms for (?:send|recv)|Watchdog caught collective operation timeout"
-            r"|failure detected by watchdog at work sequence id"
-        ),
-    ),
-    Rule(
-        "peer_lost",
-        "cascade",
-        "crash",
-        "network",
-        re.compile(
-            r"Connection (?:closed|reset) by peer|Connection(?:Reset|Refused|Aborted)Error|Broken ?[Pp]ipe"
-            r"|[Ss]ocket closed|ncclRemoteError|NCCL communicator was aborted|Socket Timeout|^EOFError"
-            r"|failed to (?:recv|send), got 0 bytes|pair closure|connectFullMesh"
-        ),
-        re.compile(
-            r"Connection closed by peer \[|ncclRemoteError|NCCL communicator was aborted"
-            r"|failed to (?:recv|send), got 0 bytes"
-        ),
-    ),
-    Rule(
-        "terminated",
-        "cascade",
-        "crash",
-        "unknown",
-        re.compile(r"SignalException|got signal: (?:15|2)\b|^KeyboardInterrupt|killed by signal: Terminated"),
-    ),
-    Rule(
-        "out_of_memory",
-        "candidate",
-        "memory",
-        "memory",
-        re.compile(
-            r"CUDA out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory|^MemoryError"
-            r"|killed by signal: Killed"
-        ),
-        re.compile(r"invoked oom-killer|Out of memory: Killed process|CUDA out of memory\. Tried to allocate"),
-    ),
-    Rule(
-        "gpu_hardware",
-        "candidate",
-        "crash",
-        "hardware",
-        re.compile(r"uncorrectable ECC error|fallen off the bus|Double Bit ECC|hardware failure"),
-        re.compile(r"NVRM: Xid |fallen off the bus|uncorrectable ECC error encountered"),
-    ),
-    Rule(
-        "process_group",
-        "cascade",
-        "crash",
-        "network",
-        re.compile(r"DistBackendError|DistNetworkError|DistStoreError|NCCL error"),
-        re.compile(r"terminate called after throwing an instance of 'c\d{1,3}::Dist"),
-    ),
+_EXCEPTION = Predefined(id="python.exception", name="exception", role="candidate", area="code", each=True)
+_ASSERTION = Predefined(id="python.assertion_error", name="exception", role="candidate", area="code", each=True)
+# What a collective raises is mostly the loss of a peer; taking it for a cause would name a victim.
+_IN_COLLECTIVE = Predefined(
+    id="collective.error", name="in_collective", role="cascade", area="network", layer="collective", each=True
 )
-
-_ANY_LINE = re.compile("|".join(rule.line.pattern for rule in RULES if rule.line is not None))
-"""Whether any rule speaks of a line at all: almost none does, and one search says so."""
 
 _DATA = re.compile(r"DataLoader|[Dd]ataset|\bshard|\bsampler|\btokeniz", re.ASCII)
 _CHECKPOINT = re.compile(r"checkpoint|ckpt", re.IGNORECASE)
@@ -107,41 +37,73 @@ _CONFIGURATION = re.compile(r"config|argument|yaml|hyperparam", re.IGNORECASE)
 
 
 def speaks_of_trouble(text: str) -> bool:
-    """Whether a record may be fatal; few are, and only these need a closer look."""
-    return has_traceback(text) or _ANY_LINE.search(_said(text)) is not None
+    """Whether a record may be fatal or says anything predefined; few do, and only these need a closer look."""
+    return has_traceback(text) or speaks(text)
 
 
-def _said(text: str) -> str:
-    return peel(text.split("\n", 1)[0][:_LONGEST])
+def spoken_of(text: str) -> Spoken | None:
+    """The predefined template of a record, or null; each traceback has one."""
+    chain = parse_chain(text)
+    return _spoken_chain(chain) if chain else spoken_line(text)
+
+
+def predefined_id(text: str, signature: str) -> str:
+    """The id that the template of a record with this signature has in every job; nothing where none is predefined."""
+    spoken = spoken_of(text)
+    if spoken is None:
+        return ""
+    # What stands for many texts is told by its text, too: two errors are not one template.
+    return f"{spoken.template.id}.{signature}" if spoken.template.each else spoken.template.id
 
 
 def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
-    """What is fatal about a record, or null. ``trained`` says whether the worker has done an iteration yet."""
+    """What is fatal about a record, or null; confirmations and advice are not, so nothing is raised by them alone.
+
+    ``trained`` says whether the worker has done an iteration yet.
+    """
     chain = parse_chain(event.text)
-    if not chain:
-        said = _said(event.text)
-        if not _ANY_LINE.search(said):
-            return None
-        spoken = next(rule for rule in RULES if rule.line is not None and rule.line.search(said))
-        return _fatal(event, spoken, said, "")
-    rules = [_rule_of(traceback) for traceback in chain]
-    passed_on = next((rule for rule in rules if rule is not None and rule.role == "cascade"), None)
-    last, rule = chain[-1], passed_on or rules[-1]
-    if rule is None:
-        area = _area_of(last, event.text[:_LONGEST], trained)
-        rule = Rule("exception", "candidate", "crash", area, _CONFIGURATION)
-    return _fatal(event, rule, last.error, last.exception)
+    spoken = _spoken_chain(chain) if chain else spoken_line(event.text)
+    if spoken is None or not spoken.template.fatal:
+        return None
+    area = spoken.template.area
+    if spoken.template in (_EXCEPTION, _ASSERTION):
+        area = _area_of(chain[-1], event.text[:_LONGEST], trained)
+    elif area == "data" and _CHECKPOINT.search(spoken.said):
+        area = "checkpoint"
+    return _fatal(event, spoken, area, chain[-1].exception if chain else "")
 
 
-def _rule_of(traceback: Traceback) -> Rule | None:
-    for rule in RULES:
-        if rule.error.search(traceback.error):
-            return rule
-    return _IN_COLLECTIVE if in_communication(traceback) else None
+def follow(fatals: list[Fatal], text: str) -> None:
+    """Attach an Xid that only speaks of another to the last one before it on the same GPU, where there is any."""
+    spoken = spoken_line(text)
+    if spoken is None or not follows(spoken):
+        return
+    for at in range(len(fatals) - 1, -1, -1):
+        values = fatals[at].values
+        if "code" in values and values.get("pci") == spoken.values["pci"]:
+            known = values.get("followed_by", "").split()
+            if spoken.values["code"] not in known:
+                more = values | {"followed_by": " ".join([*known, spoken.values["code"]])}
+                fatals[at] = msgspec.structs.replace(fatals[at], values=more)
+            return
 
 
-# What a collective raises is mostly the loss of a peer; taking it for a cause would name a victim.
-_IN_COLLECTIVE = Rule("in_collective", "cascade", "crash", "network", re.compile(r"(?!)"))
+def _spoken_chain(chain: list[Traceback]) -> Spoken:
+    """What a chain of errors means: a loss of peers anywhere in it, else what was raised last."""
+    found = [_spoken_traceback(traceback) for traceback in chain]
+    passed_on = next((one for one in found if one is not None and one.template.role == "cascade"), None)
+    last = chain[-1]
+    if passed_on is not None:
+        return Spoken(passed_on.template, last.error, passed_on.values)
+    otherwise = _ASSERTION if last.exception == "AssertionError" else _EXCEPTION
+    return found[-1] or Spoken(otherwise, last.error)
+
+
+def _spoken_traceback(traceback: Traceback) -> Spoken | None:
+    spoken = spoken_error(traceback.error)
+    if spoken is not None:
+        return spoken
+    return Spoken(_IN_COLLECTIVE, traceback.error) if in_communication(traceback) else None
 
 
 def in_communication(traceback: Traceback) -> bool:
@@ -161,15 +123,19 @@ def _area_of(traceback: Traceback, text: str, trained: bool) -> Area:
     return "code"
 
 
-def _fatal(event: Log, rule: Rule, text: str, exception: str) -> Fatal:
+def _fatal(event: Log, spoken: Spoken, area: Area, exception: str) -> Fatal:
+    template = spoken.template
+    action = {"action": template.action} if template.action else {}
     return Fatal(
         time=event.time,
         precision_ns=event.precision_ns,
-        rule=rule.name,
-        role=rule.role,
-        symptom=rule.symptom,
-        area=rule.area,
-        text=shortened(text, 500),
+        rule=template.name,
+        template=template.id,
+        values=spoken.values | action,
+        role=template.role,
+        symptom=template.symptom,
+        area=area,
+        text=shortened(spoken.said, 500),
         exception=exception,
         signature=signature_of(shape(event.text)),
     )

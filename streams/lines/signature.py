@@ -57,6 +57,10 @@ VARIABLE = r"""
     """
 """What the variables of a folded line look like, the alternatives in order."""
 
+XID = re.compile(r"Xid \([^()\n]{1,100}\): (\d{1,6})\b")
+"""The code of an Xid or SXid line, the one number that tells two lines apart."""
+_MASKED_XID = re.compile(r"(Xid \([^()\n]{1,1000}\): )<NUM>")
+
 _VARIABLE = re.compile(VARIABLE, re.VERBOSE)
 _MASKS = {name: f"<{name}>" for name in _VARIABLE.groupindex}
 
@@ -98,6 +102,12 @@ def shape_of_line(folded: str) -> str:
     return mask(peel(folded))
 
 
+def _with_code(masked: str, line: str) -> str:
+    """A masked Xid line with its code: that is no variable but what the line says."""
+    found = XID.search(line)
+    return masked if found is None else _MASKED_XID.sub(rf"\g<1>{int(found.group(1))}", masked, count=1)
+
+
 def _traceback_shape(traceback: Traceback) -> str:
     place = f" in {traceback.function}" if traceback.function else ""
     return mask(fold(traceback.error[:LIMIT])) + place
@@ -108,7 +118,8 @@ def shape(text: str) -> str:
     traceback = parse_traceback(text)
     if traceback is not None:
         return _traceback_shape(traceback)
-    return shape_of_line(fold(text.split("\n", 1)[0][:LIMIT]))
+    line = text.split("\n", 1)[0][:LIMIT]
+    return _with_code(shape_of_line(fold(line)), line)
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from schemas.identity import Identity
 from schemas.ids import stable_id
 from streams.config import StreamConfig
 from streams.lines.facts import Facts, facts_of
-from streams.lines.fatal import fatal_of
+from streams.lines.fatal import fatal_of, follow
 from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
@@ -37,9 +37,8 @@ class WorkerState(msgspec.Struct, kw_only=True):
 class _Signature:
     """Lines of one shape being counted, in order of time."""
 
-    def __init__(self, signature: str, masked: str, event: events.Log) -> None:
-        self.signature = signature
-        self.masked = masked
+    def __init__(self, facts: Facts, event: events.Log) -> None:
+        self.facts = facts
         self.count = 1
         self.first = self.last = event.time
         self.example = event.text[:500]
@@ -47,8 +46,9 @@ class _Signature:
     @property
     def counted(self) -> results.SignatureCount:
         return results.SignatureCount(
-            signature=self.signature,
-            masked=self.masked,
+            signature=self.facts.signature,
+            masked=self.facts.masked,
+            predefined=self.facts.predefined,
             count=self.count,
             first=self.first,
             last=self.last,
@@ -173,6 +173,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     if fatal is not None:
         draft.fatals.append(fatal)
         return
+    if facts.trouble:
+        follow(draft.fatals, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.layout:
@@ -198,10 +200,11 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
 def _count_signature(draft: _Draft, event: events.Log, facts: Facts, config: StreamConfig) -> None:
     known = draft.signatures.get(facts.signature)
     if known is None:
-        if len(draft.signatures) >= config.signatures_per_window:
+        # What is predefined has as much room again, so that no flood of other lines keeps it out.
+        if len(draft.signatures) >= config.signatures_per_window * (2 if facts.predefined else 1):
             _drop(draft, "signatures")
             return
-        draft.signatures[facts.signature] = _Signature(facts.signature, facts.masked, event)
+        draft.signatures[facts.signature] = _Signature(facts, event)
         return
     known.count += 1
     known.last = max(known.last, event.time)

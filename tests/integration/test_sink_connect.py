@@ -124,7 +124,17 @@ def test_a_path_that_another_process_holds_is_waited_for_and_then_refused(tmp_pa
 
 @pytest.mark.parametrize(
     "text",
-    ["", "\x1b[31m", "\u0661\u0662", "1" * 400, "99999999999999 x", "-1 x", "0", "4194999 rankwatch sink\n", "\xff\n1"],
+    [
+        "",
+        "\x1b[31m",
+        "\u0661\u0662",
+        "1" * 400,
+        "99999999999999 x",
+        "-1 x",
+        "0",
+        f"4194999 {gethostname()} rankwatch sink\n",
+        "\xff\n1",
+    ],
 )
 def test_a_lock_file_is_believed_no_more_than_that_a_process_lives(text: str, tmp_path: Path) -> None:
     lock = tmp_path / "db.lock"

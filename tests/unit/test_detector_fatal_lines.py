@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from detection_support import at, closed, fatal, healthy, known_fatal, named, new_view, run, summary, traceback
 
 from schemas.results import Anomaly, Fatal
 from streams.detectors.fatal_lines import FatalLines
+from streams.lines.fatal import follow
 from streams.view import AttemptWindow
 
 RANKS = 8
@@ -55,6 +57,21 @@ def test_the_same_error_of_all_ranks_is_one_finding_a_different_one_another() ->
 def test_the_layer_of_a_hardware_error_is_hardware() -> None:
     (one,) = found(printed({4: [line(traceback("RuntimeError: CUDA error: uncorrectable ECC error encountered"), 12)]}))
     assert (one.layer, one.area) == ("hardware", "hardware")
+
+
+def test_confirmations_and_advice_raise_nothing_and_name_nobody() -> None:
+    own = line(OWN, 12)
+    quiet = [msgspec.structs.replace(own, role=role) for role in ("confirmation", "advice")]
+    assert found(printed(dict.fromkeys(range(RANKS), quiet))) == []
+    assert found(printed({6: [own, *quiet], 3: quiet})) == found(printed({6: [own]}))
+
+
+def test_a_code_comes_with_the_vendors_action_and_its_followers() -> None:
+    fatals = [line("NVRM: Xid (PCI:0000:04:00): 79, pid=7, GPU has fallen off the bus", 12)]
+    follow(fatals, "NVRM: Xid (PCI:0000:04:00): 154, GPU recovery action changed from 0x0 (None) to 0x1")
+    (one,) = found(printed({4: fatals}))
+    assert (named([one]), one.layer) == ([[4]], "hardware")
+    assert one.text.endswith("(the vendor says RESTART_BM; followed by Xid 154)")
 
 
 def test_what_is_printed_around_the_owners_stop_belongs_to_it() -> None:

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from predefined_samples import LINES
 
 from producers.recording import read_recording
 from rankwatch.demo import bundled_recording
 from schemas.events import Log
 from streams.lines.facts import LONGEST, facts_of
-from streams.lines.fatal import RULES, fatal_of, speaks_of_trouble
+from streams.lines.fatal import RULES, fatal_of, predefined_id, speaks_of_trouble
 from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
 from streams.lines.signature import fold, peel, shape, signature_of
+from streams.lines.vocabulary.template import Predefined
 
 WORDS = st.sampled_from(
     [
@@ -60,8 +62,19 @@ TEXTS = st.one_of(
     st.text(alphabet="0123456789abcdefnsghi/.:-+_[] xXTZ\u017f\u0130\u0131é٣"),
 )
 
+SPOKEN = [
+    "Timed out waiting 600000 ms for send",
+    "NCCL communicator was aborted on rank 3",
+    "Out of memory: Killed process 1234 (python)",
+    "NVRM: Xid (PCI:0000:0f:00): 79",
+    "terminate called after throwing an instance of 'c10::DistBackendError'",
+    *(text for _, _, text, _ in LINES),
+]
+"""A line of each predefined template."""
+
 SPEAKING = st.sampled_from(
     [
+        *SPOKEN,
         "Timed out waiting 600000 ms for send",
         "terminate called after throwing an instance of 'c10::DistBackendError'",
         "NVRM: Xid (PCI:0000:0f:00): 79, GPU has fallen off the bus.",
@@ -83,6 +96,7 @@ def agree(text: str) -> None:
     assert (facts.masked, facts.signature) == (shape(text), signature_of(shape(text)))
     assert (facts.turn, facts.downloads) == (turn_of(text), downloads(text))
     assert facts.trouble >= speaks_of_trouble(text)
+    assert facts.predefined or not predefined_id(text, facts.signature)
     assert facts.trouble or fatal_of(Log(time=1, stream="stdout", text=text), trained=True) is None
     assert facts.layout >= bool(layout_of(text))
     assert facts.readings >= bool(readings_of(text))
@@ -115,21 +129,14 @@ def test_lines_that_are_long_or_many_are_read_themselves() -> None:
     assert facts_of("1" * 4 * LONGEST + " downloading").downloads is False
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.line is not None], ids=lambda rule: rule.name)
-def test_every_rule_of_a_line_speaks_of_folded_lines_too(rule: object) -> None:
-    lines = [line for line in SPOKEN if getattr(rule, "line").search(line)]  # noqa: B009
-    assert lines
-    for line in lines:
-        assert speaks_of_trouble(line) and speaks_of_trouble(fold(line))
-
-
-SPOKEN = (
-    "Timed out waiting 600000 ms for send",
-    "NCCL communicator was aborted on rank 3",
-    "Out of memory: Killed process 1234 (python)",
-    "NVRM: Xid (PCI:0000:0f:00): 79",
-    "terminate called after throwing an instance of 'c10::DistBackendError'",
-)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.lines], ids=lambda rule: rule.id)
+def test_every_rule_of_a_line_speaks_of_folded_lines_too(rule: Predefined) -> None:
+    for pattern in rule.lines:
+        lines = [line for line in SPOKEN if pattern.search(line)]
+        assert lines, pattern
+        for line in lines:
+            assert pattern.search(fold(line))
+            assert speaks_of_trouble(line) and speaks_of_trouble(fold(line))
 
 
 def test_lines_of_a_recorded_job_agree() -> None:

@@ -35,7 +35,7 @@ def prints(rank: int, lines: list[str], start: float = 0) -> Window:
     return summary(rank, start, signatures=[found[key] for key in sorted(found)])
 
 
-def test_an_id_is_a_hash_of_the_text() -> None:
+def test_an_id_is_a_hash_of_the_text_where_none_is_predefined() -> None:
     for template in book().learn([prints(0, LINES)]):
         assert template.id == template_id(template.text) == stable_id("template", template.text)
 
@@ -85,6 +85,47 @@ def test_beyond_the_limit_nothing_is_fed_and_that_is_counted() -> None:
     templates.learn([prints(0, LINES)])
     assert len(templates.state.fed) == 3
     assert templates.state.overflow > 0
+
+
+XID = "NVRM: Xid (PCI:0000:{}:00): {}, pid=2503421, name=python3, Ch 00000008"
+CLOSED = "[pair.cc:{}] Connection closed by peer [127.0.0.1]:11662, {}"
+
+
+def test_lines_that_the_field_knows_have_their_own_id_in_every_job() -> None:
+    lines = [XID.format("0f", 94), XID.format("9b", 94), XID.format("0f", 43), *LINES]
+    templates = {one.id: one for one in book().learn([prints(0, lines)])}
+    assert len(templates["xid.94"].signatures) == 2
+    assert (templates["xid.94"].aliases, templates["xid.43"].aliases) == ([], [])
+    assert "94" in templates["xid.94"].text
+    (other,) = book().learn([prints(3, [XID.format("ab", 94)])])
+    assert other.id == "xid.94"
+
+
+def test_a_predefined_template_takes_no_other_line_in_and_leaves_the_others_as_they_were() -> None:
+    without = book().learn([prints(0, LINES)])
+    beside = book().learn([prints(0, [*LINES, CLOSED.format(1, "a b c"), CLOSED.format(2, "d")])])
+    known = [one for one in beside if one.id == "gloo.connection_closed"]
+    assert [one for one in beside if one not in known] == without
+    assert len(known) == 1 and len(known[0].signatures) == 2
+
+
+def test_a_flood_of_other_lines_does_not_keep_a_predefined_template_out() -> None:
+    templates = book(limit=3)
+    templates.learn([prints(0, LINES)])
+    assert templates.state.overflow > 0
+    assert [one.id for one in templates.learn([prints(0, [XID.format("0f", 79)], 10)])] == ["xid.79"]
+    flood = [CLOSED.format(1, "x" * (index + 1)) for index in range(20)]
+    templates.learn([prints(0, flood, 20)])
+    assert len(templates.state.predefined) == 3
+
+
+def test_a_restored_book_knows_its_predefined_templates() -> None:
+    templates = book()
+    templates.learn([prints(0, [XID.format("0f", 94), LINES[0]])])
+    again = book(state=msgspec.json.decode(msgspec.json.encode(templates.state), type=TemplateState))
+    more = prints(0, [XID.format("9b", 94), XID.format("0f", 94)], 10)
+    assert again.learn([more]) == templates.learn([more])
+    assert again.template_of(printed(XID.format("0f", 94), 1).signature) == "xid.94"
 
 
 RANKS = 8
