@@ -42,6 +42,9 @@ def safe_dsn(dsn: str) -> str:
     head, at, place = dsn.rpartition("@")
     kind, mark, credentials = head.partition("://") if "://" in head else ("", "", head)
     user, colon, _ = credentials.partition(":")
+    if colon and _OPTION.search(credentials):
+        # The sign may belong to a password or to an option's value: nothing behind the colon is safe to show.
+        return f"{kind}{mark}{user}:***"
     return _OPTION.sub(_safe_option, f"{kind}{mark}{user}{':***' if colon else ''}{at}{place}")
 
 
