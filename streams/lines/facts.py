@@ -12,7 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from streams.lines.fatal import speaks_of_trouble
-from streams.lines.layout import layout_of
+from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
 from streams.lines.signature import HEX, UUID, fold, shape, shape_of_line, signature_of
@@ -60,6 +60,6 @@ def _facts(text: str, masked: str) -> Facts:
         turn=turn_of(text),
         downloads=downloads(text),
         trouble=speaks_of_trouble(text),
-        layout=bool(layout_of(text)),
+        layout=tells_layout(text),
         readings=bool(readings_of(text)),
     )

@@ -51,7 +51,7 @@ def patterns_in(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, re
 
 
 def all_patterns() -> dict[str, re.Pattern[str]]:
-    names = [f"streams.lines.{module.name}" for module in pkgutil.iter_modules(streams.lines.__path__)]
+    names = [module.name for module in pkgutil.walk_packages(streams.lines.__path__, "streams.lines.")]
     found = {}
     for module in [*names, "schemas.text"]:
         for key, value in vars(importlib.import_module(module)).items():
@@ -205,6 +205,8 @@ PATTERNS = all_patterns()
 
 def test_all_patterns_are_found() -> None:
     assert {name.split(".")[0] for name in PATTERNS} >= {"fatal", "launcher", "layout", "phases", "series", "signature"}
+    assert {name.split(".")[0] for name in PATTERNS} >= {"barred", "bars", "dashed", "deepspeed", "megatron", "timers"}
+    assert {name.split(".")[0] for name in PATTERNS} >= {"printed_dict", "reading", "torchtitan"}
     assert sum(name.startswith("fatal.RULES") for name in PATTERNS) >= 5
 
 
