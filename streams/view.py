@@ -29,6 +29,7 @@ WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 class Member(msgspec.Struct, kw_only=True):
     """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
 
+    ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
     seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
     the latest two samples of the main thread that show it at different places.
@@ -42,6 +43,7 @@ class Member(msgspec.Struct, kw_only=True):
     exit: Exit | None = None
     requested: int | None = None
     finished: int | None = None
+    sampled: bool = False
     sighted: int | None = None
     zombie: int | None = None
     moved: tuple[int, int] | None = None
@@ -125,6 +127,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
         seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
         mains = {pid for pid, kind in seen.items() if kind == "trainer"} | set(member.pids)
         member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
+        member.sampled = member.sampled or bool(summary.gauges) or any(span.frames for span in summary.stacks)
         if life is not None:
             member.last_life = max(member.last_life, life)
         if summary.last_log is not None:

@@ -198,8 +198,11 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
             draft.iteration, draft.iteration_time = iteration, event.time
             state.iteration = iteration
         _points(draft, state, event, iteration, report.readings)
-    elif report.place == "present" and state.iteration is not None:
-        _points(draft, state, event, state.iteration, report.readings)
+    elif report.place == "present":
+        if state.iteration is None:
+            _drop(draft, "readings before the first iteration")
+        else:
+            _points(draft, state, event, state.iteration, report.readings)
 
 
 def _reached(state: WorkerState, event: events.Log, report: Report) -> int | None:

@@ -18,12 +18,12 @@ STEP_S = {"huggingface": 15, "verl": 12}
 TIMERS = "time (ms) | forward-compute: {took:.2f} | backward-compute: 80.00 | optimizer: 3.00"
 
 
-def job(framework: str, seconds: int, alive: int) -> MemoryLog:
-    """The job's log: it prints for ``seconds`` and its processes live for ``alive``."""
+def job(framework: str, seconds: int, alive: int, ranks: int = RANKS) -> MemoryLog:
+    """The job's log: it prints for ``seconds`` and its processes are sampled for ``alive``."""
     script = Script(framework, flush_s=2)
-    script.start(RANKS)
-    script.alive(RANKS, 0, alive, every=5)
-    who = worker(framework, PRINTER.get(framework, 0))
+    script.start(ranks)
+    script.alive(ranks, 0, alive, every=5)
+    who = worker(framework, min(PRINTER.get(framework, 0), ranks - 1))
     every = STEP_S.get(framework, 2)
     for step, second in enumerate(range(3, seconds, every), 1):
         line = FRAMEWORKS[framework].format(step=step)
@@ -42,6 +42,13 @@ def test_a_healthy_job_of_which_one_rank_prints_gives_no_finding(framework: str)
     assert [(one.detector, one.text) for one in records(log, "anomalies")] == []
     phases = {one.phase for one in records(log, "windows") if one.identity.rank == PRINTER.get(framework, 0)}
     assert "train" in phases
+
+
+@pytest.mark.parametrize("ranks", [2, RANKS])
+def test_without_any_samples_the_others_silence_is_no_finding_either(ranks: int) -> None:
+    log = job("torchtitan", 300, 0, ranks)
+    run(log)
+    assert [(one.detector, one.text) for one in records(log, "anomalies")] == []
 
 
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS))

@@ -12,7 +12,7 @@ from streams.lines.iterations.report import Report
 
 _HEAD = re.compile(r"%\|[^|]{0,400}\|[ ]{0,8}\d{1,12}/\d{1,12}[ ]\[[\d:?]{1,16}<[\d:?]{1,16},?")
 _SPEED = re.compile(r"[ ]{1,8}([\d.]{1,16})(it/s|s/it)(?=[,\]])")
-_PAIR = re.compile(rf"([A-Za-z][\w/.@-]{{0,120}})[=:][ ]?({NUMBER})(?=[,\] ]|$)")
+_PAIR = re.compile(rf"(?<![\w/.@-])([A-Za-z][\w/.@-]{{0,120}})[=:][ ]?({NUMBER})(?=[,\] ]|$)")
 
 
 def bar(line: str) -> Report | None:

@@ -12,7 +12,7 @@ from streams.lines.iterations.reading import NUMBER, kept, number, parted
 from streams.lines.iterations.report import Report
 
 _HEAD = re.compile(r"micro_step=\d{1,12}/global_step=\d{1,12},|(?<![A-Za-z0-9_])step=\d{1,12}, (?=skipped=)")
-_PAIR = re.compile(rf"([A-Za-z]\w{{0,60}})=\[?({NUMBER})([A-Za-z%]{{0,4}})(?![\w.])")
+_PAIR = re.compile(rf"(?<!\w)([A-Za-z]\w{{0,60}})=\[?({NUMBER})([A-Za-z%]{{0,4}})(?![\w.])")
 
 
 def deepspeed(line: str) -> Report | None:
