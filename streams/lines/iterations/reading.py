@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -14,7 +15,6 @@ A digit run of a folded line is one digit, so nothing here asks for more than on
 """
 
 _UNIT = re.compile(r"[ ]?\((ms|s)\)$")
-_UNSAID = re.compile(r"[ -]")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _UNITS = {"%": "percent"}
 
@@ -37,7 +37,7 @@ def number(name: str, raw: str, unit: str = "") -> Reading | None:
     The name ends in the unit, if there is one; a percent sign is ``percent``.
     """
     try:
-        value = float(raw.replace(",", ""))
+        value = float(raw.replace(",", "") if "," in raw else raw)
     except ValueError:
         return None
     unit = _UNITS.get(unit, unit.lower())
@@ -49,10 +49,12 @@ def number(name: str, raw: str, unit: str = "") -> Reading | None:
     return Reading(full, value, "", unit)
 
 
+@lru_cache(maxsize=4096)
 def named(raw: str) -> tuple[str, str]:
     """A printed name in lower case with underscores, and the unit that stands in brackets behind it."""
     unit = _UNIT.search(raw)
-    return _UNSAID.sub("_", _UNIT.sub("", raw).strip().lower()), unit.group(1) if unit else ""
+    name = raw[: unit.start()] if unit else raw
+    return name.strip().lower().replace(" ", "_").replace("-", "_"), unit.group(1) if unit else ""
 
 
 def parted(raw: str) -> str:
