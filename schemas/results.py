@@ -149,7 +149,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     """What the rank stage says of one worker in one window ``[start, end)``.
 
     ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
-    the worker said that training was done; ``dropped`` counts by reason what was left out or re-timed.
+    the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
+    ``dropped`` counts by reason what was left out or re-timed.
     """
 
     id: str
@@ -157,6 +158,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     start: int
     end: int
     phase: str = ""
+    phase_time: int | None = None
     iteration: int | None = None
     iteration_time: int | None = None
     total_iterations: int | None = None

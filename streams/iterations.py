@@ -7,6 +7,10 @@ from statistics import median
 import msgspec
 
 from schemas.results import Window
+from streams.lines.names import STEP_TIME, in_common
+
+MOST_STEP_S = 86_400.0
+"""A printed duration beyond this is not believed."""
 
 
 class ProgressClock(msgspec.Struct, kw_only=True):
@@ -30,6 +34,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     def advance(self, windows: list[Window]) -> None:
         """Take in one window of all ranks, in any order."""
+        before = (self.iteration, self.time)
         moved = [window for window in windows if self._moved(window)]
         back = [window for window in moved if self._went_back(window)]
         for window in moved:
@@ -44,8 +49,17 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         self.iteration = max([*numbers, *known], default=self.iteration)
         self.began = self.time if self.began is None else self.began
         durations = [step for window in windows if (step := _step_of(window)) is not None]
+        if not durations and not back:
+            durations = self._since(*before)
         if durations:
             self.steps = [*self.steps, int(median(durations))][-20:]
+
+    def _since(self, iteration: int | None, time: int | None) -> list[int]:
+        """How long an iteration took since an earlier state of the clock, where no window holds two of them."""
+        if None in (iteration, time, self.iteration, self.time):
+            return []
+        span, duration = (self.iteration or 0) - (iteration or 0), (self.time or 0) - (time or 0)
+        return [max(duration // span, 1)] if span > 0 and duration > 0 else []
 
     def _moved(self, window: Window) -> bool:
         """Whether the rank came to another iteration in this window."""
@@ -61,9 +75,16 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
 
 def _step_of(window: Window) -> int | None:
-    """How long an iteration took in this window, by its first series, in nanoseconds."""
-    for series in window.series[:1]:
+    """How long an iteration took in this window (ns): by the times of its lines, else as they print it."""
+    for series in window.series:
         span = series.iterations[-1] - series.iterations[0]
         if span > 0 and series.times[-1] > series.times[0]:
             return max((series.times[-1] - series.times[0]) // span, 1)
-    return None
+    printed = [
+        found[1]
+        for series in window.series
+        for value in series.values
+        if value is not None and (found := in_common(series.name, value)) is not None and found[0] == STEP_TIME
+    ]
+    longest = max(printed, default=0.0)
+    return int(longest * 1e9) if MOST_STEP_S > longest > 0 else None

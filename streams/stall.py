@@ -9,10 +9,10 @@ import msgspec
 
 from schemas.results import Window
 from streams.checks import require
+from streams.lines.phases import QUIET_PHASES
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
-QUIET_PHASES = frozenset({"checkpoint", "evaluation"})
 
 
 class StallRule(msgspec.Struct, frozen=True, kw_only=True):

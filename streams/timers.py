@@ -6,7 +6,10 @@ Own work finds the rank that is late; waiting finds its victims. A name that say
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
+
+from streams.lines.iterations.megatron import ACROSS
 
 Kind = Literal["own", "wait", "mixed", "total", "none"]
 
@@ -30,10 +33,18 @@ _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 )
 
 
+@lru_cache(maxsize=4096)
 def kind_of_timer(name: str) -> Kind:
-    """The kind of a series by its name; ``none`` for what is no timer (names end in ``_ms`` or ``_s``)."""
+    """The kind of a series by its name; ``none`` for what is no timer (names end in ``_ms`` or ``_s``).
+
+    A timer over all ranks is none of the rank's that prints it.
+    """
     lowered = name.lower()
-    if _RATE.search(lowered) or not (lowered.endswith(("_ms", "_s")) or lowered.startswith("timing_s/")):
+    if (
+        lowered.startswith(ACROSS)
+        or _RATE.search(lowered)
+        or not (lowered.endswith(("_ms", "_s")) or lowered.startswith("timing_s/"))
+    ):
         return "none"
     for pattern, kind in _KINDS:
         if pattern.search(lowered):

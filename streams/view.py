@@ -11,6 +11,7 @@ from schemas.identity import Identity
 from schemas.results import Activity, Exit, StackSpan, Suspect, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
+from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.stacks import is_main, joined
 
 KEPT_PIDS = 8
@@ -18,6 +19,8 @@ MOST_RANKS = 1 << 17
 """A world size beyond this is not believed: nobody runs it, and every set of ranks would be as large."""
 WORD_NS = 2_000_000_000
 """How far the word that training is done may lie from the last iteration: some print it to the second."""
+QUIET_NS = 60_000_000_000
+"""A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
 SAMPLES_KEPT_NS = 60_000_000_000
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
@@ -26,6 +29,7 @@ WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 class Member(msgspec.Struct, kw_only=True):
     """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
 
+    ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
     seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
     the latest two samples of the main thread that show it at different places.
@@ -39,6 +43,7 @@ class Member(msgspec.Struct, kw_only=True):
     exit: Exit | None = None
     requested: int | None = None
     finished: int | None = None
+    sampled: bool = False
     sighted: int | None = None
     zombie: int | None = None
     moved: tuple[int, int] | None = None
@@ -73,7 +78,10 @@ def _is_trainer(span: StackSpan) -> bool:
 
 
 class AttemptView(msgspec.Struct, kw_only=True):
-    """One attempt of a job, as far as closed windows tell."""
+    """One attempt of a job, as far as closed windows tell.
+
+    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each.
+    """
 
     job: str
     attempt: str
@@ -83,6 +91,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
     world_size: int | None = None
     clock: ProgressClock = msgspec.field(default_factory=ProgressClock)
     phases: dict[int, str] = {}
+    turned: dict[int, int] = {}
     stopped: int | None = None
     superseded: int | None = None
     node_life: dict[str, int] = {}
@@ -95,6 +104,8 @@ class AttemptView(msgspec.Struct, kw_only=True):
                 continue
             self._member(rank, summary)
             self.phases[rank] = summary.phase
+            if summary.phase_time is not None:
+                self.turned[rank] = summary.phase_time
             self.layout.update(summary.layout)
             self._believe(summary.world_size)
         self._believe(self.layout.get("world"))
@@ -116,6 +127,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
         seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
         mains = {pid for pid, kind in seen.items() if kind == "trainer"} | set(member.pids)
         member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
+        member.sampled = member.sampled or bool(summary.gauges) or any(span.frames for span in summary.stacks)
         if life is not None:
             member.last_life = max(member.last_life, life)
         if summary.last_log is not None:
@@ -149,11 +161,17 @@ class AttemptView(msgspec.Struct, kw_only=True):
     @property
     def phase(self) -> str:
         """The attempt's phase: train as soon as any rank trains, else what most ranks say."""
-        phases = sorted(self.phases.values())
+        phases = sorted(self._phase_of(rank) for rank in self.phases)
         for dominant in ("shutdown", "checkpoint", "evaluation", "train"):
             if dominant in phases:
                 return dominant
         return max(phases, key=lambda phase: (phases.count(phase), phase), default="")
+
+    def _phase_of(self, rank: int) -> str:
+        phase = self.phases[rank]
+        if phase in QUIET_PHASES and (self.clock.time or 0) > self.turned.get(rank, self.first) + QUIET_NS:
+            return TRAIN
+        return phase
 
     @property
     def expected(self) -> set[int]:

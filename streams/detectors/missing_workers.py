@@ -2,7 +2,8 @@
 
 Missing is evidence, and a missing rank is not a healthy one; but a dead process alone may have ended well, so a finding
 supports an incident that something else opens. And where the node's own producer is silent the rank is
-unobserved, not missing, and where the window was closed without a partition nothing is said.
+unobserved, not missing, and where the window was closed without a partition nothing is said. A rank that prints no
+iterations and is not sampled is not missed either: in many frameworks one rank prints for all.
 """
 
 from __future__ import annotations
@@ -56,12 +57,18 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
             return []
         # Whose end is reported, or was asked for, is not missing.
         ended = {rank for rank, one in view.members.items() if one.exit is not None or one.requested is not None}
-        gone = [rank for rank, one in sorted(view.members.items()) if one.last_life <= limit and rank not in ended]
+        silent = [rank for rank, one in sorted(view.members.items()) if one.last_life <= limit and rank not in ended]
+        gone = [rank for rank in silent if self._is_heard_of(view, rank)]
         never = sorted(view.expected - set(view.members)) if self._all_should_be_there(view, window) else []
         fresh = [rank for rank in [*gone, *never] if rank not in self.state.reported]
         self.state.reported = sorted({*self.state.reported, *fresh})
         watched = [rank for rank in fresh if rank in view.members and self._watched(view, rank, limit)]
         return [self._finding(view, window, fresh, watched, living)] if fresh else []
+
+    def _is_heard_of(self, view: AttemptView, rank: int) -> bool:
+        """Whether the rank has shown life in a way that goes on: its own iterations, samples, sightings by its node."""
+        member = view.members[rank]
+        return rank in view.clock.reached or member.sampled or member.sighted is not None
 
     def _all_should_be_there(self, view: AttemptView, window: AttemptWindow) -> bool:
         return window.end - view.first > self.config.arrival_windows * (window.end - window.start)

@@ -1,7 +1,7 @@
 """A rank's verified drift (timer_drift in the rank stage) as a finding of the job: one rank's, or everybody's.
 
 Space decides who, time decides whether and when: a shift that few peers share points at those few and supports a
-spatial finding; a shift that most share is the job's and names nobody.
+spatial finding; a shift that most share is the job's and names nobody. A timer that only one rank prints has no peers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class TimerShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimerShiftState(msgspec.Struct, kw_only=True):
-    """Drifts so far, by timer and rank."""
+    """Drifts so far, by timer and rank; up to two ranks that print the timer at all."""
 
     drifts: dict[str, dict[int, Drift]] = {}
+    reporters: dict[str, list[int]] = {}
 
 
 @register
@@ -43,6 +44,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding for each timer that shifted in this window; information, it never pages by itself."""
         fresh: dict[str, list[int]] = {}
+        self._remember(window)
         for summary in window.summaries:
             for drift in summary.drifts:
                 if summary.identity.rank is not None and kind_of_timer(drift.metric) == "own":
@@ -50,7 +52,23 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
                     fresh.setdefault(drift.metric, []).append(summary.identity.rank)
         if over(view):
             return []
-        return [self._finding(view, window, timer, ranks) for timer, ranks in sorted(fresh.items())]
+        return [
+            self._finding(view, window, timer, ranks)
+            for timer, ranks in sorted(fresh.items())
+            if self._has_peers(timer)
+        ]
+
+    def _remember(self, window: AttemptWindow) -> None:
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for series in summary.series:
+                if rank is not None and not self._has_peers(series.name) and kind_of_timer(series.name) == "own":
+                    known = self.state.reporters.setdefault(series.name, [])
+                    if rank not in known:
+                        known.append(rank)
+
+    def _has_peers(self, timer: str) -> bool:
+        return len(self.state.reporters.get(timer, [])) > 1
 
     def _finding(self, view: AttemptView, window: AttemptWindow, timer: str, ranks: list[int]) -> Anomaly:
         drifts = self.state.drifts[timer]

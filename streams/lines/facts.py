@@ -12,7 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from streams.lines.fatal import predefined_id, speaks_of_trouble
-from streams.lines.layout import layout_of
+from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
 from streams.lines.signature import HEX, UUID, XID, fold, shape, shape_of_line, signature_of
@@ -76,6 +76,6 @@ def _facts(text: str, masked: str, *, certain: bool) -> Facts:
         turn=turn_of(text),
         downloads=downloads(text),
         trouble=trouble,
-        layout=not certain or bool(layout_of(text)),
+        layout=not certain or tells_layout(text),
         readings=not certain or bool(readings_of(text)),
     )

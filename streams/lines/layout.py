@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 65_536
+"""Characters of a line that names the place of every rank; of others a thousand count."""
+
 _WORLD = re.compile(r"\bworld[ _]size[=: ]+(\d{1,7})")
 _SIZES = {
     "dp": re.compile(r"data-parallel size: (\d{1,6})"),
@@ -11,11 +14,32 @@ _SIZES = {
     "tp": re.compile(r"tensor-model-parallel size: (\d{1,6})"),
     "pp": re.compile(r"pipeline-model-parallel size: (\d{1,6})"),
 }
+_MESH = re.compile(
+    r"Building device mesh with parallelism: pp=(\d{1,6}), dp_replicate=(\d{1,6}), dp_shard=(\d{1,6}), cp=(\d{1,6}), "
+    r"tp=(\d{1,6})"
+)
+_PLACE = re.compile(r"ProcessCoord\(pipe=(\d{1,6}), data=(\d{1,6})(?:, model=(\d{1,6}))?\): (\d{1,7})(?=[,}])")
+_PLACES = "Using topology: {ProcessCoord("
+
+
+def tells_layout(text: str) -> bool:
+    """Whether ``layout_of`` has to look closer; it never says no where that finds something."""
+    head = text[:1000]
+    return _PLACES in head or _WORLD.search(head) is not None or _MESH.search(head) is not None
 
 
 def layout_of(text: str) -> dict[str, int]:
-    """Sizes by axis from Megatron's start-up line, ``world`` from any line that gives the world size."""
+    """Sizes by axis from the start-up line of Megatron, torchtitan or DeepSpeed's pipelines; else nothing.
+
+    ``world`` is taken from any line that gives the world size, or follows from the sizes.
+    """
     head = text[:1000]
+    mesh = _MESH.search(head)
+    if mesh is not None:
+        pp, replicas, shards, cp, tp = (int(size) for size in mesh.groups())
+        return {"world": pp * replicas * shards * cp * tp, "pp": pp, "dp": replicas * shards, "cp": cp, "tp": tp}
+    if _PLACES in head:
+        return _of_places(text[:LONGEST])
     world = _WORLD.search(head)
     if world is None:
         return {}
@@ -24,6 +48,21 @@ def layout_of(text: str) -> dict[str, int]:
         found = pattern.search(head)
         if found:
             layout[axis] = int(found.group(1))
+    return layout
+
+
+def _of_places(text: str) -> dict[str, int]:
+    """Sizes from the place of every rank; nothing unless all are there, each where the sizes have it."""
+    places = {int(rank): (int(pipe), int(data), int(model or 0)) for pipe, data, model, rank in _PLACE.findall(text)}
+    if not places:
+        return {}
+    pp, dp, tp = (max(place[axis] for place in places.values()) + 1 for axis in range(3))
+    layout = {"world": len(places), "pp": pp, "dp": dp, "cp": 1, "tp": tp}
+    if pp * dp * tp != len(places) or sorted(places) != list(range(len(places))):
+        return {}
+    for rank, (pipe, data, model) in places.items():
+        if rank != model + tp * (data + dp * pipe):
+            return {}
     return layout
 
 

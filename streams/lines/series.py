@@ -1,75 +1,90 @@
 """Numbers that lines carry: iteration lines and step timers become metrics by iteration.
 
 Names are as printed, in lower case with underscores, and end in their unit where the line gives one: ``compute_ms``.
+``streams/lines/names.py`` says which of them mean the same in several frameworks.
 """
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Callable
 
 import msgspec
 
+from schemas.text import iteration_of
+from streams.lines.iterations.barred import barred
+from streams.lines.iterations.bars import bar
+from streams.lines.iterations.dashed import dashed
+from streams.lines.iterations.deepspeed import deepspeed
+from streams.lines.iterations.megatron import across_ranks
+from streams.lines.iterations.printed_dict import printed_dict
+from streams.lines.iterations.reading import Reading
+from streams.lines.iterations.report import Report
+from streams.lines.iterations.timers import timers
+from streams.lines.iterations.torchtitan import torchtitan
 from streams.lines.signature import peel
 
-_TOTAL = re.compile(r"iteration[ \t]+(\d{1,12})/[ \t]*(\d{1,12})[ \t]*\|")
-_FIELD = re.compile(
-    r"([A-Za-z][A-Za-z0-9 _/()-]{0,60}?)[ \t]{0,8}:[ \t]{0,16}([+-]?[\w.+-]{1,40})(?:[ \t](ms|s))?[ \t]*(?:\||$)"
+LONGEST = 16_384
+"""Characters of a line that are read; verl's lines have thousands."""
+
+MOST_LINES = 4_096
+"""Lines of a record of timers that are read."""
+
+_SEEN = 1 << 17
+_ANSI = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
+_ACROSS = re.compile(r"times? across ranks \(ms\):|\.\.: \(?\d")
+
+_READERS: tuple[tuple[str, Callable[[str], Report | None]], ...] = (
+    ("timers", timers),
+    ("{", printed_dict),
+    ("%|", bar),
+    ("step=", deepspeed),
+    ("step:", torchtitan),
+    ("|", barred),
+    (":", dashed),
 )
-_TIMERS = re.compile(r"\bstep[ \t]+\d{1,12}[ \t]+timers[ \t]+\((ms|s)\):[ \t]*(.{1,2000})$")
-_PAIR = re.compile(r"([A-Za-z][\w/-]{0,60})[ \t]+([+-]?[\d.]{1,30}(?:[eE][+-]?\d{1,4})?|(?i:nan|[+-]?inf))(?=[ \t]|$)")
-_DASHED = re.compile(r"(?:^|[ \t]-[ \t])([A-Za-z][\w/.]{0,80}):([+-]?[\w.+-]{1,40})")
-_UNIT = re.compile(r"[ ]?\((ms|s)\)$")
+"""Readers in the order in which they are asked, each behind what is in every line that it reads."""
 
-_IDENTITY = frozenset({"iteration", "step", "training/global_step", "consumed_samples", "number_of_nan_iterations"})
+NOTHING = Report()
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """One number of a line; ``value`` is null where it is not finite, which ``nonfinite`` then names."""
-
-    name: str
-    value: float | None
-    nonfinite: str = ""
-    unit: str = ""
-
-
-def total_iterations(text: str) -> int | None:
-    """How many iterations the run will have, where an iteration line says so."""
-    found = _TOTAL.search(text, 0, 400)
-    return int(found.group(2)) if found else None
-
-
-def _number(name: str, raw: str, unit: str) -> Reading | None:
-    try:
-        value = float(raw)
-    except ValueError:
-        return None
-    full = f"{name}_{unit}" if unit else name
-    if math.isnan(value):
-        return Reading(full, None, "nan", unit)
-    if math.isinf(value):
-        return Reading(full, None, "inf" if value > 0 else "-inf", unit)
-    return Reading(full, value, "", unit)
+def report_of(text: str) -> Report:
+    """What an iteration line says; ``NOTHING`` for any other line."""
+    seen = text[:_SEEN]
+    plain = _ANSI.sub("", seen) if "\x1b" in seen else seen
+    line = peel(plain.partition("\n")[0])[:LONGEST]
+    if "..: " in plain or "across ranks" in line:
+        report = _timers_over_ranks(plain)
+        if report is not None:
+            return report
+    for mark, read in _READERS:
+        if mark in line:
+            report = read(line)
+            if report is not None and report.readings:
+                return _placed(report, line)
+    return NOTHING
 
 
-def _named(raw: str) -> tuple[str, str]:
-    unit = _UNIT.search(raw)
-    name = _UNIT.sub("", raw).strip().lower().replace(" ", "_").replace("-", "_")
-    return name, unit.group(1) if unit else ""
+def _timers_over_ranks(plain: str) -> Report | None:
+    lines = [peel(one)[:LONGEST] for one in plain.split("\n", MOST_LINES)[:MOST_LINES]]
+    return across_ranks(lines) if _ACROSS.search(lines[0]) else None
+
+
+def _placed(report: Report, line: str) -> Report:
+    """The report with the iteration that its line speaks of; who prints one needs none to be counted."""
+    if report.iteration is not None:
+        return report
+    iteration = iteration_of(line)
+    if iteration is None:
+        return report
+    return msgspec.structs.replace(report, iteration=iteration, place="printed")
 
 
 def readings_of(text: str) -> list[Reading]:
     """The numbers of a timer or iteration line, in order; empty for any other line."""
-    line = peel(text.split("\n", 1)[0][:2000])
-    timers = _TIMERS.search(line)
-    found: list[Reading | None]
-    if timers:
-        found = [_number(_named(name)[0], raw, timers.group(1)) for name, raw in _PAIR.findall(timers.group(2))]
-    elif "|" in line:
-        found = []
-        for name, raw, unit in _FIELD.findall(line.split("|", 1)[1]):
-            plain, inner = _named(name)
-            found.append(_number(plain, raw, unit or inner))
-    else:
-        found = [_number(_named(name)[0], raw, "") for name, raw in _DASHED.findall(line)]
-    return [reading for reading in found if reading is not None and reading.name not in _IDENTITY]
+    return report_of(text).readings
+
+
+def total_iterations(text: str) -> int | None:
+    """How many iterations the run will have, where an iteration line says so."""
+    return report_of(text).total

@@ -12,10 +12,12 @@ from schemas.ids import stable_id
 from streams.config import StreamConfig
 from streams.lines.facts import Facts, facts_of
 from streams.lines.fatal import fatal_of, follow
+from streams.lines.iterations.reading import Reading
+from streams.lines.iterations.report import Report
 from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
-from streams.lines.series import readings_of, total_iterations
+from streams.lines.series import NOTHING, report_of
 from streams.stacks import spans_of
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
 
@@ -75,6 +77,7 @@ class _Draft:
         self.world_size: int | None = None
         self.iteration: int | None = None
         self.iteration_time: int | None = None
+        self.phase_time: int | None = None
         self.total: int | None = None
         self.last_log: int | None = None
         self.stopped: int | None = None
@@ -98,6 +101,7 @@ def summarise(
         start=start,
         end=start + config.window_ns,
         phase=state.phase,
+        phase_time=draft.phase_time,
         iteration=draft.iteration,
         iteration_time=draft.iteration_time,
         total_iterations=draft.total,
@@ -168,7 +172,14 @@ def _log(
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
-    state.phase = phase_after(state.phase, event.iteration, turn=facts.turn, downloads=facts.downloads)
+    report = report_of(event.text) if facts.readings else NOTHING
+    iteration = _reached(state, event, report)
+    turned = phase_after(
+        state.phase, iteration, turn=facts.turn, downloads=facts.downloads, reports=bool(report.readings)
+    )
+    if facts.turn or turned != state.phase:
+        draft.phase_time = event.time
+    state.phase = turned
     fatal = fatal_of(event, trained=state.trained) if facts.trouble else None
     if fatal is not None:
         draft.fatals.append(fatal)
@@ -179,21 +190,37 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.layout:
         draft.layout.update(layout_of(event.text))
-    if event.iteration is None or not facts.readings:
+    if not report.readings:
         return
-    readings = readings_of(event.text)
-    if not readings:
-        return
-    state.trained = True
-    draft.total = total_iterations(event.text) or draft.total
-    if draft.iteration is None or event.iteration >= draft.iteration:
-        draft.iteration, draft.iteration_time = event.iteration, event.time
-        state.iteration = event.iteration
+    if iteration is not None:
+        state.trained = True
+        draft.total = report.total or draft.total
+        if draft.iteration is None or iteration >= draft.iteration:
+            draft.iteration, draft.iteration_time = iteration, event.time
+            state.iteration = iteration
+        _points(draft, state, event, iteration, report.readings)
+    elif report.place == "present":
+        if state.iteration is None:
+            _drop(draft, "readings before the first iteration")
+        else:
+            _points(draft, state, event, state.iteration, report.readings)
+
+
+def _reached(state: WorkerState, event: events.Log, report: Report) -> int | None:
+    """The iteration that a line says the worker has come to, or null; reports that number nothing are counted."""
+    if event.iteration is not None:
+        return event.iteration
+    if report.place == "next" and report.iteration is None:
+        return (state.iteration or 0) + 1
+    return report.iteration
+
+
+def _points(draft: _Draft, state: WorkerState, event: events.Log, iteration: int, readings: list[Reading]) -> None:
     for reading in readings:
         if _extreme(draft, reading.name, reading.value) or not _known(draft, state, reading.name):
             continue
         draft.points.setdefault(reading.name, []).append(
-            Point(event.iteration, event.time, reading.value, reading.nonfinite, reading.unit)
+            Point(iteration, event.time, reading.value, reading.nonfinite, reading.unit)
         )
 
 

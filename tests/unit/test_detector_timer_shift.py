@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from detection_support import at, closed, healthy, named, new_view, run, summary
+from detection_support import at, closed, named, new_view, run, series, stepping, summary
 
 from schemas.results import Anomaly, Drift
 from streams.detectors.timer_shift import TimerShift
@@ -16,8 +16,16 @@ def drift(metric: str = "compute_ms", second: float = 12) -> Drift:
     return Drift(metric=metric, iteration=40, time=at(second), before=100.0, after=150.0, steps=12)
 
 
-def findings(*windows: Iterable[int], metric: str = "compute_ms", total: int | None = None) -> list[list[Anomaly]]:
-    made = [healthy(RANKS, total_iterations=total)]
+def findings(
+    *windows: Iterable[int], metric: str = "compute_ms", total: int | None = None, printing: int = RANKS
+) -> list[list[Anomaly]]:
+    steps = series("total_ms", 1, [1000.0] * 10)
+    own = [series(metric, 1, [100.0] * 10), steps]
+    first = (
+        stepping(rank, 0, first=1, total_iterations=total, series=own if rank < printing else [steps])
+        for rank in range(RANKS)
+    )
+    made = [closed(first)]
     for number, drifted in enumerate(windows):
         start, ranks = 10 * (number + 1), set(drifted)
         drifts = [drift(metric, start + 2)]
@@ -38,6 +46,11 @@ def test_a_shift_that_many_share_is_the_jobs() -> None:
 def test_shifts_that_come_one_after_another_add_up() -> None:
     found = findings([0], [1], [2], [3])
     assert [one[0].grounds for one in found] == ["own_shift", "own_shift", "shared_shift", "shared_shift"]
+
+
+def test_a_timer_that_only_one_rank_prints_says_nothing_of_it() -> None:
+    assert findings([0], printing=1) == [[]]
+    assert named(findings([0], printing=2)[0]) == [[0]]
 
 
 def test_a_whole_steps_shift_and_a_job_that_is_over_say_nothing() -> None:

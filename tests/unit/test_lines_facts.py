@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from iteration_lines import LINES as ITERATION_LINES
+from phase_lines import TURNS
 from predefined_samples import LINES
 
 from producers.recording import read_recording
@@ -75,6 +77,10 @@ SPOKEN = [
 SPEAKING = st.sampled_from(
     [
         *SPOKEN,
+        *(sample.text for sample in ITERATION_LINES),
+        *(line for line, _ in TURNS),
+        "Building device mesh with parallelism: pp=2, dp_replicate=1, dp_shard=8, cp=1, tp=1, ep=1",
+        "Using topology: {ProcessCoord(pipe=0, data=0): 0, ProcessCoord(pipe=0, data=1): 1}",
         "Timed out waiting 600000 ms for send",
         "terminate called after throwing an instance of 'c10::DistBackendError'",
         "NVRM: Xid (PCI:0000:0f:00): 79, GPU has fallen off the bus.",

@@ -7,12 +7,24 @@ from detection_support import FIXED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.lines.layout import coordinates_of, layout_of
+from streams.lines.layout import coordinates_of, layout_of, tells_layout
 
 MEGATRON = (
     "using world size: 12, data-parallel size: 4, context-parallel size: 1, hierarchical context-parallel sizes: None, "
     "tensor-model-parallel size: 1, pipeline-model-parallel size: 3"
 )
+TITAN = "Building device mesh with parallelism: pp=2, dp_replicate=2, dp_shard=4, cp=1, tp=2, ep=1"
+
+
+def topology(pp: int, dp: int, tp: int | None) -> str:
+    """DeepSpeed's line, ranks counted with the last axis fastest."""
+    places = [
+        f"pipe={p}, data={d}" + ("" if tp is None else f", model={t}")
+        for p in range(pp)
+        for d in range(dp)
+        for t in range(tp or 1)
+    ]
+    return "Using topology: {" + ", ".join(f"ProcessCoord({one}): {rank}" for rank, one in enumerate(places)) + "}"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +32,13 @@ MEGATRON = (
     [
         (MEGATRON, {"world": 12, "dp": 4, "cp": 1, "tp": 1, "pp": 3}),
         ("init: world size 8, backend gloo", {"world": 8}),
+        (TITAN, {"world": 32, "pp": 2, "dp": 8, "cp": 1, "tp": 2}),
+        ("Building device mesh with parallelism: pp=2, dp_replicate=1, dp_shard=-1, cp=1, tp=2, ep=1", {}),
+        (topology(2, 3, 2), {"world": 12, "pp": 2, "dp": 3, "cp": 1, "tp": 2}),
+        (topology(2, 2, None), {"world": 4, "pp": 2, "dp": 2, "cp": 1, "tp": 1}),
+        (topology(2, 3, 2)[:-30], {}),
+        (topology(2, 3, 2).replace(": 3,", ": 4,"), {}),
+        ("Using topology: {ProcessCoord(pipe=0, data=1): 0, ProcessCoord(pipe=0, data=0): 1}", {}),
         ("world_size=16", {"world": 16}),
         ("data-parallel size: 4", {}),
         ("hello world", {}),
@@ -28,6 +47,16 @@ MEGATRON = (
 )
 def test_a_start_up_line_gives_the_sizes(line: str, layout: dict[str, int]) -> None:
     assert layout_of(line) == layout
+    assert tells_layout(line) >= bool(layout)
+
+
+def test_torchtitans_and_deepspeeds_ranks_are_counted_as_megatrons() -> None:
+    for line, pp in ((TITAN, 2), (topology(4, 3, 2), 4)):
+        layout = layout_of(line)
+        share = layout["world"] // pp
+        assert [coordinates_of(rank, layout)["pp"] for rank in range(layout["world"])] == [
+            rank // share for rank in range(layout["world"])
+        ]
 
 
 def test_a_stage_is_the_rank_divided_by_the_ranks_of_a_stage() -> None:

@@ -205,6 +205,8 @@ PATTERNS = all_patterns()
 
 def test_all_patterns_are_found() -> None:
     assert {name.split(".")[0] for name in PATTERNS} >= {"fatal", "launcher", "layout", "phases", "series", "signature"}
+    assert {name.split(".")[0] for name in PATTERNS} >= {"barred", "bars", "dashed", "deepspeed", "megatron", "timers"}
+    assert {name.split(".")[0] for name in PATTERNS} >= {"printed_dict", "reading", "torchtitan"}
     assert sum(name.startswith("fatal.RULES") for name in PATTERNS) >= 5
 
 

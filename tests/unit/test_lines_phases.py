@@ -6,6 +6,7 @@ import pytest
 from detection_support import FIXED
 from hypothesis import given
 from hypothesis import strategies as st
+from phase_lines import SENTENCES, TURNS
 
 from streams.lines.phases import SHUTDOWN, downloads, phase_after, turn_of
 
@@ -49,6 +50,31 @@ def test_a_line_moves_the_phase(line: str, before: str, iteration: int | None, a
 )
 def test_training_finished_is_told_by_its_words(line: str, finished: bool) -> None:
     assert (turn_of(line) == SHUTDOWN) is finished
+
+
+@pytest.mark.parametrize(("line", "after"), TURNS)
+def test_what_a_framework_says_turns_the_phase(line: str, after: str) -> None:
+    assert turn_of(line) == after
+
+
+@pytest.mark.parametrize("line", SENTENCES)
+def test_a_word_in_a_sentence_turns_nothing(line: str) -> None:
+    assert turn_of(line) == ""
+    assert phase_after("start-up", None, turn=turn_of(line), downloads=downloads(line)) == "start-up"
+
+
+@pytest.mark.parametrize(
+    "line", ["Downloading shards:  50%|#    | 1/2", "Fetching 4 files:  25%|#   | 1/4", "downloading x"]
+)
+def test_a_download_is_one_before_training_only(line: str) -> None:
+    assert phase(line, "start-up", None) == "download"
+    assert phase(line, "checkpoint", None) == "checkpoint"
+
+
+def test_a_line_that_only_speaks_of_an_iteration_ends_no_checkpoint() -> None:
+    assert phase_after("checkpoint", 100, turn="", downloads=False, reports=False) == "checkpoint"
+    assert phase_after("start-up", 100, turn="", downloads=False, reports=False) == "train"
+    assert phase_after("checkpoint", 100, turn="", downloads=False, reports=True) == "train"
 
 
 @FIXED

@@ -21,6 +21,14 @@ SPEAKING = {
     "step 0": 0,
     "iteration\t3": 3,
     "step 999999999999": 999_999_999_999,
+    "epoch=0/micro_step=8/global_step=1, RunningAvgSamplesPerSec=3.1": 1,
+    "[NeMo I] Training epoch 1, iteration 9/99 | lr: 0.0001 | global_step: 109 | reduced_train_loss: 1": 109,
+    "Training epoch 1, iteration 9/99 | lr: 0.0001": 9,
+    "Epoch 0:   6%|▋         | 32040/500150 [6:28:43<94:39:17,  1.37it/s, loss=2.6]": 32040,
+    "Epoch 1/3: 100%|██████████| 10/10 [00:01<00:00, 9.1it/s]": 10,
+    "[titan] - INFO - \x1b[31mstep: 14  \x1b[32mloss:  3.2": 14,
+    "✨ Global step 12: {'policy_loss': 0.1}": 12,
+    "{'loss': 1.2, 'step': 40}": 40,
 }
 
 SILENT = [
@@ -36,6 +44,10 @@ SILENT = [
     "step",
     "elapsed time per iteration (ms): 1834.2",
     "step 1234567890123",
+    "Validation: iteration 3/8",
+    "Validation DataLoader 0:  40%|████      | 4/10 [00:00<00:00, 9.1it/s]",
+    "  2%|▏         | 10/500 [00:05<04:10,  1.96it/s]",
+    "{'loss': 1.2, 'epoch': 0.1}",
 ]
 
 

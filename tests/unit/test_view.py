@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.identity import Identity
-from schemas.results import Window
+from schemas.results import Series, Window
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -125,6 +125,32 @@ def test_without_roles_and_stages_the_layout_is_not_known() -> None:
 )
 def test_the_attempts_phase_is_what_its_ranks_are_in(phases: list[str], phase: str) -> None:
     assert seen(closed([summary(rank, phase=one) for rank, one in enumerate(phases)])).phase == phase
+
+
+def test_a_checkpoint_that_the_job_iterates_through_for_a_minute_holds_nothing_up() -> None:
+    def phase(until: int, again: int | None = None) -> str:
+        # Rank 1 says that it saves, and not that it is through; only rank 0 prints iterations.
+        windows = []
+        for start in range(0, until, 10):
+            told = at(start + 5) if start in (0, again) else None
+            saving = summary(1, start, phase="checkpoint", phase_time=told)
+            windows.append(closed([stepping(0, start, first=start + 1), saving], start))
+        return seen(*windows).phase
+
+    assert [phase(until) for until in (10, 60, 70, 120)] == ["checkpoint", "checkpoint", "train", "train"]
+    assert phase(120, again=90) == "checkpoint"
+
+
+def test_a_step_longer_than_a_window_is_known_by_its_line_or_by_the_next() -> None:
+    def one(start: float, iteration: int, *more: Series) -> AttemptWindow:
+        own = [series("lm_loss", iteration, [2.0], start), *more]
+        return closed([summary(0, start, iteration=iteration, iteration_time=at(start), series=own)], start)
+
+    assert seen(one(0, 1)).clock.step_ns is None
+    assert seen(one(0, 1), one(30, 2), one(90, 5)).clock.step_ns == at(25) - at(0)
+    assert seen(one(0, 1, series("elapsed_time_per_iteration_ms", 1, [25_000.0]))).clock.step_ns == at(25) - at(0)
+    assert seen(one(0, 1, series("timing_s/step", 1, [1e300]))).clock.step_ns is None
+    assert seen(one(0, 9), one(30, 2)).clock.step_ns is None
 
 
 def test_the_clock_is_the_highest_iteration_of_any_rank() -> None:
