@@ -276,6 +276,9 @@ def _run(arguments: argparse.Namespace) -> int:
     except KNOWN as error:
         print(f"rankwatch: {error}", file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        print(f"rankwatch: {error.name} is not installed; install Rankwatch's dependencies anew", file=sys.stderr)
+        return 2
 
 
 def _without_reader() -> int:

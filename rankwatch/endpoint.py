@@ -22,7 +22,7 @@ def parse_address(text: str) -> tuple[str, int]:
     """``HOST:PORT``, ``:PORT`` for all addresses. Raises UsageError."""
     host, mark, port = text.rpartition(":")
     if not mark or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{text!r} is no address; give HOST:PORT")
+        raise UsageError(f"--listen {text!r} is no address; give HOST:PORT, or :PORT for all")
     return host.strip("[]"), int(port)
 
 

@@ -10,9 +10,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from streams.watchdog import Watchdog
+from streams.watchdog import Health, Watchdog
 
 LOOK_S = 1.0
 """How often it looks."""
@@ -24,17 +24,21 @@ def trouble_of(dogs: Sequence[Watchdog]) -> str:
     return "; ".join(f"{health.value} for {seconds:.0f} s" for health, seconds in found if seconds)
 
 
-def guard(dogs: Sequence[Watchdog]) -> None:
-    """Begin to watch."""
-    threading.Thread(target=_watch, args=(dogs,), name="watchdog", daemon=True).start()
+def guard(dogs: Sequence[Watchdog], away: Callable[[], bool]) -> None:
+    """Begin to watch; ``away`` is whether the cluster does not answer, asked from the watching thread."""
+    threading.Thread(target=_watch, args=(dogs, away), name="watchdog", daemon=True).start()
 
 
-def _watch(dogs: Sequence[Watchdog]) -> None:
+def _watch(dogs: Sequence[Watchdog], away: Callable[[], bool]) -> None:
     while True:
         time.sleep(LOOK_S)
         for dog in dogs:
             lost = dog.lost(time.monotonic())
             if lost is not None:
-                faulthandler.dump_traceback(all_threads=True)
-                print(f"rankwatch: {lost.value} for {dog.patience_s:g} s: giving up", file=sys.stderr, flush=True)
+                if lost is Health.LOOP_STANDS:
+                    # Where it stands only its stacks can tell.
+                    faulthandler.dump_traceback(all_threads=True)
+                reason = "Kafka is away and nothing was taken in" if away() else lost.value
+                said = f"rankwatch: {reason} for {dog.patience_s:g} s: giving up, for others to take over"
+                print(said, file=sys.stderr, flush=True)
                 os._exit(1)

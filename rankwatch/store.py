@@ -6,8 +6,7 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from rankwatch import home
 from rankwatch.database import database
@@ -46,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings = settings_of(arguments)
     with ExitStack() as stack:
         stop = stopping()
-        client = stack.enter_context(_database(arguments.clickhouse, stop))
+        client = _database(stack, arguments.clickhouse, stop)
+        if client is None:
+            return 0
         group = KafkaGroup(settings, "sink", SINK_TOPICS)
         stack.callback(group.close)
         sink = LiveSink(client, group, run_id=run_id_of(settings))
@@ -57,17 +58,21 @@ def run(arguments: argparse.Namespace) -> int:
         address = stack.enter_context(serving(arguments.listen, [metrics], lambda: sink.trouble or trouble_of([dog])))
         where = f"Kafka at {settings.bootstrap}, ClickHouse at {safe_dsn(arguments.clickhouse)}"
         announce(f"sink, group {settings.prefix}sink, {where}", address)
-        guard([dog])
         outage = stack.enter_context(outages_told(settings))
+        guard([dog], lambda: outage.is_on)
         _loop(sink, group, vitals, stop, outage)
         sink.finish()
-        print(f"rankwatch: stored {sum(sink.counts.values())} rows", file=sys.stderr)
+        _say(f"stored {sum(sink.counts.values())} rows")
     return 0
 
 
 def run_id_of(settings: KafkaSettings) -> str:
     """The run id of a deployment's rows: its prefix, so that several can share a database; empty for the default."""
     return "" if settings.prefix == DEFAULT_PREFIX else settings.prefix
+
+
+def _say(text: str) -> None:
+    print(f"rankwatch: {text}", file=sys.stderr, flush=True)
 
 
 def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event, outage: Outage) -> None:
@@ -84,31 +89,33 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
             vitals.lags = group.lags()
             if group.gone > gone:
                 gone = group.gone
-                print(f"rankwatch: {GONE.format(gone)}", file=sys.stderr, flush=True)
+                _say(GONE.format(gone))
         # While the database is away nothing moves on, and that is no fault of this process.
         vitals.excused = bool(sink.trouble)
         # Of an outage of Kafka the operator is told as such.
         trouble = "" if outage.is_on and sink.trouble == NOT_COMMITTED else sink.trouble
         if trouble != said:
             said = trouble
-            print(f"rankwatch: {f'waiting: {said}' if said else 'going on'}", file=sys.stderr, flush=True)
+            _say(f"waiting: {said}" if said else "going on")
 
 
-@contextmanager
-def _database(dsn: str, stopping: threading.Event) -> Iterator[Client]:
-    """The database, its tables up to date; a server that is away is waited for."""
-    wait_s = 0.5
-    while True:
-        with ExitStack() as stack:
+def _database(stack: ExitStack, dsn: str, stopping: threading.Event) -> Client | None:
+    """The database, its tables up to date; a server that is away is waited for, until the process is asked to stop."""
+    wait_s, waited_s, said_s = 0.5, 0.0, 0.0
+    while not stopping.is_set():
+        with ExitStack() as opening:
             try:
-                client = stack.enter_context(database(dsn, "sink"))
+                client = opening.enter_context(database(dsn, "sink"))
                 migrate(client)
+                stack.push(opening.pop_all())
+                return client
             except SinkError as error:
-                if scheme(dsn) == "chdb" or stopping.is_set():
+                if scheme(dsn) == "chdb":
                     raise
-                print(f"rankwatch: waiting: {error}", file=sys.stderr, flush=True)
-                stopping.wait(wait_s)
-                wait_s = min(wait_s * 2, 30.0)
-                continue
-            yield client
-            return
+                if waited_s >= said_s:
+                    _say(f"waiting: {error}{f', for {waited_s:.0f} s now' if waited_s else ''}")
+                    said_s = max(2 * waited_s, 30.0)
+        stopping.wait(wait_s)
+        waited_s += wait_s
+        wait_s = min(wait_s * 2, 30.0)
+    return None

@@ -136,11 +136,12 @@ def headline(incident: Incident) -> Text:
     """A revision in one line, for a feed."""
     line = Text(f"{moment(incident.published)}  ")
     line.append(incident.severity.upper(), style=_COLOUR[incident.severity])
-    line.append(f"  {printable(incident.summary)}")
+    line.append(f"  job {printable(incident.job)}  {printable(incident.summary)}")
     layers = sorted({piece.layer for piece in incident.evidence})
     line.append(f"  [{', '.join(layers)}]", style="dim")
     if incident.status == "resolved":
         line.append(f"  [resolved: {printable(incident.resolution)}]", style="green")
+    line.append(f"  {incident.id}", style="dim")
     return line
 
 

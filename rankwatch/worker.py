@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         announce(
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
         )
-        guard(dogs)
         tell_dead_letters(DeadLetters([live for live, _ in measured], settings.full("dead-letters")))
         outage = stack.enter_context(outages_told(settings))
+        guard(dogs, lambda: outage.is_on)
         app.run(wirings, lambda: outage.is_on)
     return 0
 

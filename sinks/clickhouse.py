@@ -67,7 +67,7 @@ def open_client(dsn: str, *, wait: Wait | None = None, who: str = "", read_only:
     check_dsn(dsn)
     settings = {**SETTINGS, **(READ_ONCE | READ_ONLY if read_only else {})}
     if scheme(dsn) == "chdb":
-        with open_embedded(location(dsn), settings, wait or Wait(), who) as client:
+        with open_embedded(location(dsn), settings, wait or Wait(), who, make=not read_only) as client:
             yield client
     else:
         with _open_server(server_arguments(dsn), settings) as client:

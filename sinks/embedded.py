@@ -25,8 +25,11 @@ _EMPTY = {"status", "tmp", "data"}
 
 
 @contextmanager
-def open_embedded(location: str, settings: Mapping[str, Any], wait: Wait, who: str) -> Iterator[Any]:
-    """A client of clickhouse-connect over ``location``, locked as ``who``. Raises SinkError."""
+def open_embedded(location: str, settings: Mapping[str, Any], wait: Wait, who: str, *, make: bool) -> Iterator[Any]:
+    """A client of clickhouse-connect over ``location``, locked as ``who``; a new database only to ``make`` one.
+
+    Raises SinkError.
+    """
     if location in IN_MEMORY:
         with closing(_connect(None, settings)) as client:
             yield client
@@ -34,6 +37,8 @@ def open_embedded(location: str, settings: Mapping[str, Any], wait: Wait, who: s
     path = Path(location)
     if path.exists() and not path.is_dir():
         raise SinkError(f"cannot open {path}: it is not a directory")
+    if not make and not path.exists():
+        raise SinkError(f"there is no database at {path}: `rankwatch diagnose` or `rankwatch sink` make one")
     if not lock_of(path).exists():
         _refuse_alien(path)
     with locked(path, wait, who):

@@ -22,8 +22,9 @@ Longer than it takes to notice that it does not.
 _CLIENTS = ("aiokafka", "faust.transport")
 _CONNECTIONS = re.compile(
     "[Cc]onnect|NodeNotReady|NotAvailable|TimedOut|[Cc]oordinator|Heartbeat|Unable to update metadata"
-    "|multiple possible explanations"  # what Faust says where nothing was fetched for a while, in a page of text
 )
+_GUESSES = re.compile("has not (?:sent|received|started) (?:fetch|processing)|multiple possible explanations")
+"""What Faust says where nothing was fetched for a while; our own watchdog knows whether there was anything to fetch."""
 
 
 class Seldom(logging.Filter):
@@ -67,7 +68,12 @@ class Connections(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to say it."""
-        if record.exc_info or not record.name.startswith(_CLIENTS) or not _CONNECTIONS.search(record.getMessage()):
+        if record.exc_info or not record.name.startswith(_CLIENTS):
+            return True
+        said = record.getMessage()
+        if _GUESSES.search(said):
+            return False
+        if not _CONNECTIONS.search(said):
             return True
         if self._away():
             self._last = float("-inf")

@@ -124,6 +124,9 @@ class KafkaLog:
         try:
             if self._producer is not None:
                 self._producer.flush(wait_s)
+        except SystemError:
+            # Ctrl-C within it comes out of the client so.
+            raise KeyboardInterrupt from None
         except KafkaException as error:
             raise LogError(reason_of(self.settings, error, self._errors)) from None
 

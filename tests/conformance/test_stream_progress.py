@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from detection_support import gauge
 from streams_support import (
     JOBS,
     JUDGED,
@@ -67,7 +68,7 @@ class Feed:
 
 
 def summary(rank: int, number: int) -> Window:
-    """A living rank in window ``number``."""
+    """A living rank in window ``number``, which its node samples."""
     start = at(10 * number)
     end = start + 10 * SECOND
     return Window(
@@ -79,6 +80,7 @@ def summary(rank: int, number: int) -> Window:
         last_log=end - 1,
         pids=[1000 + rank],
         phase="train",
+        gauges=[gauge("cpu_percent", 90.0)],
     )
 
 

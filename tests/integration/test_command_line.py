@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from socket import gethostname
 
 import msgspec
 import pytest
@@ -226,6 +227,7 @@ def test_the_same_folder_twice_and_under_another_name_gives_the_same_bytes(
 def test_a_reader_that_goes_away_is_no_error(words: str, recording: Path, tmp_path: Path) -> None:
     arguments = [word.replace("\t", " ") for word in words.format(recording).split(" ")]
     surroundings = {**os.environ, "RANKWATCH_CLICKHOUSE": f"chdb://{tmp_path / 'clickhouse'}"}
+    (tmp_path / "clickhouse").mkdir()
     ours, theirs = os.pipe()
     os.close(ours)
     process = [*COMMAND, *arguments]
@@ -280,6 +282,7 @@ def test_an_output_that_cannot_take_every_character_gets_what_it_can(
 
 def test_json_lines_of_sql_are_ascii_where_they_must_be(tmp_path: Path) -> None:
     place = f"chdb://{tmp_path / 'clickhouse'}"
+    (tmp_path / "clickhouse").mkdir()
     sql = "SELECT unhex('E282AC') AS euro"
     for environment in NARROW:
         words = ["sql", sql, "--format", "json", "--clickhouse", place]
@@ -390,14 +393,23 @@ def test_a_database_that_another_command_has_open_is_waited_for_a_little_and_the
 ) -> None:
     assert database.WAIT_S <= 10
     monkeypatch.setattr(database, "WAIT_S", 0.2)
+    (tmp_path / "db").mkdir()
     with (tmp_path / "db.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        print(f"{os.getppid()} rankwatch sink", file=lock, flush=True)
+        print(f"{os.getppid()} {gethostname()} rankwatch sink", file=lock, flush=True)
         assert run([*command, "--clickhouse", f"chdb://{tmp_path / 'db'}"]) == 2
     held = f"rankwatch: {tmp_path / 'db'} is open in process {os.getppid()} (rankwatch sink); "
     waiting, refused = capsys.readouterr().err.splitlines()
     assert waiting == f"{held}waiting 0.2 s for it"
     assert refused.startswith(f"{held}the embedded database serves one process at a time: stop that one first, or ")
+
+
+def test_asking_a_database_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    place = tmp_path / "not" / "there"
+    done = rankwatch("sql", "SELECT 1", "--clickhouse", f"chdb://{place}", home=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"rankwatch: there is no database at {place}: ")
+    assert not place.parent.exists()
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many"])

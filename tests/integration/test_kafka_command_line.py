@@ -89,8 +89,11 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_within_seconds(closed: str
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("worker --listen 9100", "'9100' is no address; give HOST:PORT"),
-        ("sink --clickhouse chdb://{folder}/db --listen host:x", "'host:x' is no address; give HOST:PORT"),
+        ("worker --listen 9100", "--listen '9100' is no address; give HOST:PORT, or :PORT for all"),
+        (
+            "sink --clickhouse chdb://{folder}/db --listen host:x",
+            "--listen 'host:x' is no address; give HOST:PORT, or :PORT for all",
+        ),
         ("sink --clickhouse none", "sink needs a database: give --clickhouse DSN"),
         ("sink --clickhouse mysql://host", "unknown kind of ClickHouse address 'mysql://host'; known: "),
         ("topics check --topic-prefix a/b", "topic prefix 'a/b': only letters, digits, '.', '_' and '-'"),

@@ -54,7 +54,7 @@ def test_an_address_is_a_host_and_a_port(text: str, place: tuple[str, int]) -> N
 
 @pytest.mark.parametrize("text", ["", "9100", "host", "host:", "host:x", "host:-1", "host:65536", "host:9100/metrics"])
 def test_what_is_no_address_is_said_to_be_none(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is no address; give HOST:PORT$"):
+    with pytest.raises(UsageError, match=r"^--listen .* is no address; give HOST:PORT, or :PORT for all$"):
         parse_address(text)
 
 
