@@ -11,6 +11,7 @@ import msgspec
 
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
+from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
 from producers.homes import Homes
 from producers.inputs import Inputs, UnreadableRecording, Unused, canonical
@@ -23,6 +24,7 @@ from producers.scan import scan
 from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
 from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
+from producers.voices import Spoken
 from producers.workers import Worker
 from schemas.events import Log, Topology
 from schemas.identity import Identity
@@ -105,12 +107,14 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
 
     ranks = [(place, timed(log, middle(log.file))) for place, log in contents.ranks]
     launchers = [timed(log, middle(log.file)) for log in contents.launchers]
+    spoken = [msgspec.structs.replace(one, log=timed(one.log, middle(one.log.file))) for one in contents.spoken]
     tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
-    notes = [note for log in [log for _, log in ranks] + launchers for note in log.unused]
+    read = [log for _, log in ranks] + launchers + [one.log for one in spoken]
+    notes = [note for log in read for note in log.unused]
     notes += [note for found in tables.values() for table in found for note in table.unused]
     if reference is None and logs:
         notes.append(Unused(logs[0].file, 0, "no line names a year; 2000 is assumed"))
-    return msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, tables=tables), notes
+    return msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, spoken=spoken, tables=tables), notes
 
 
 def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
@@ -144,6 +148,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         moments = fill_alone(log, Life(Sightings(), None, *spans.get(home, whole)))
         exits.update({(home, identity.node, pid): exit_ for pid, exit_ in launcher.exits(log, moments).items()})
         yield from _events(log, "stderr", moments, identity)
+    yield from _spoken(contents, found, whole, spans)
     seen = sightings(contents, found.owners)
     iterations = Iterations()
     slots: dict[Slot, list[tuple[str, LogFile]]] = defaultdict(list)
@@ -160,6 +165,26 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         for (stream, log), moments in zip(logs, filled, strict=True):
             yield from _events(log, stream, moments, _writer(worker, found.doubted.get(slot, "")))
+
+
+def _spoken(
+    contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]]
+) -> Iterable[Observation]:
+    """The lines of files that several wrote; one without a time gets it from those around it, whoever wrote them."""
+    files: dict[str, list[Spoken]] = defaultdict(list)
+    for one in contents.spoken:
+        files[one.log.file].append(one)
+    for file, voices in files.items():
+        start, end = spans.get(found.owners.home(file), whole)
+        records = sorted(
+            (record.line, at, index) for at, one in enumerate(voices) for index, record in enumerate(one.log.records)
+        )
+        filled = by_neighbour([voices[at].log.moments[index] for _, at, index in records], start, end)
+        moments: list[list[Moment]] = [[] for _ in voices]
+        for (_, at, _), moment in zip(records, filled, strict=True):
+            moments[at].append(moment)
+        for one, own in zip(voices, moments, strict=True):
+            yield from _events(one.log, "", own, found.speakers[one.log.file, one.voice])
 
 
 def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
@@ -196,7 +221,7 @@ def _events(log: LogFile, stream: str, moments: list[Moment], identity: Identity
             time_source=moment.source,
             precision_ns=moment.precision,
             iteration=iteration,
-            stream=stream,
+            stream=record.wrap.stream or stream,
             text=record.text,
             level=level_of(record.text),
             file=log.file,

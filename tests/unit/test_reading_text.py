@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from producers.clocks import by_iteration, by_neighbour, ending, settle
+from producers.envelopes.evidence import OWN
+from producers.envelopes.unwrap import unwrapped
 from producers.grouping import group
 from producers.lines import Line, is_binary, read_lines
 from producers.logfile import level_of
@@ -24,7 +26,8 @@ def at(text: str) -> int:
 
 
 def lines(text: str) -> list[Line]:
-    return [Line(number=n, offset=0, size=len(t), text=t) for n, t in enumerate(text.split("\n"), 1) if t.strip()]
+    found = [Line(number=n, offset=0, size=len(t), text=t) for n, t in enumerate(text.split("\n"), 1) if t.strip()]
+    return list(unwrapped(found, OWN))
 
 
 def written(tmp_path: Path, data: bytes) -> Path:
@@ -224,13 +227,15 @@ def test_a_line_of_another_thread_does_not_tear_a_traceback() -> None:
     between = "[rank4]:[E1129 18:10:44.472278476 ProcessGroupNCCL.cpp:1] watchdog"
     megatron = " iteration        2/     110 | x"
     found = group(lines("\n".join([head, rest[0], between, megatron, *rest[1:], " iteration        3/     110 | x"])))
-    assert [record.text for record in found] == [TRACEBACK, between, megatron, " iteration        3/     110 | x"]
+    bare = between.removeprefix("[rank4]:")
+    assert [record.text for record in found] == [TRACEBACK, bare, megatron, " iteration        3/     110 | x"]
+    assert [record.prefix for record in found] == ["", "[rank4]:", "", ""]
 
 
 def test_a_failure_report_is_one_record_from_traceback_to_last_rule() -> None:
     rule = "=" * 60
     report = (
-        f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n{rule}\ntrain.py FAILED\n"
+        f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n{rule}\ntrain.py FAILED\n"
         f"{'-' * 60}\nFailures:\n  <NO_OTHER_FAILURES>\n{rule}"
     )
     text = "\n".join(TRACEBACK.split("\n")[:-1]) + "\n" + report
