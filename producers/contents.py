@@ -8,6 +8,7 @@ import msgspec
 
 from producers.envelopes.evidence import forms_of, is_wrapped
 from producers.envelopes.evidence import sample as lines_of
+from producers.envelopes.wrap import NONE
 from producers.inputs import UNRECOGNISED, Unused
 from producers.lines import is_archive, is_binary
 from producers.logfile import LogFile, labelled, read_log
@@ -114,7 +115,7 @@ def _read_text(source: Source, contents: Contents) -> bool:
     log = read_log(source, forms)
     if not console:
         _tell_apart(log, contents)
-    elif forms:
+    elif any(record.wrap != NONE for record in log.records):
         contents.consoles.append(log)
     else:
         contents.launchers.append(log)
@@ -125,7 +126,7 @@ def _tell_apart(log: LogFile, contents: Contents) -> None:
     contents.unused.extend(log.unused)
     for spoken in voices_of(log):
         if not spoken.voice.alone and spoken.rank is None and launcher.speaks(spoken.log):
-            contents.launchers.append(spoken.log)
+            contents.launchers.append(msgspec.structs.replace(spoken.log, node=spoken.node))
         else:
             contents.spoken.append(spoken)
 

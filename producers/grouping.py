@@ -29,7 +29,7 @@ _MORE = (
     "Compile with `TORCH_USE_CUDA_DSA`",
     "Device-side assert",
 )
-_RULE = re.compile(r"={20,}$")
+_RULE = re.compile(r"^={20,}$")
 _MOST_LINES = 5_000
 
 
@@ -138,6 +138,8 @@ def _lead(line: Line) -> str:
 
 
 def _single(line: Line) -> Record:
+    if line.wrap is NONE:
+        return Record(line.number, line.offset, line.text)
     lead = _lead(line)
     return _record(line, line.text[len(lead) :], lead)
 
@@ -159,7 +161,7 @@ def group(lines: Iterable[Line]) -> list[Record]:
     records: list[Record] = []
     blocks: dict[Wrap, _Block] = {}
     for line in lines:
-        block = blocks.get(line.wrap)
+        block = blocks.get(line.wrap) if blocks else None
         if block is not None:
             if block.takes(line):
                 continue

@@ -95,16 +95,10 @@ def _line(number: int, offset: int, raw: _Raw) -> Line:
         text = raw.kept.decode("utf-8", "replace")
     if number == 1:
         text = text.removeprefix("\ufeff")
-    return Line(
-        number=number,
-        offset=offset,
-        size=raw.size,
-        text=plain(text),
-        cut=raw.cut,
-        invalid=invalid,
-        nuls=raw.nuls,
-        head=plain(raw.head.decode("utf-8", "replace")) if raw.head else "",
-    )
+    if not raw.head:
+        return Line(number, offset, raw.size, plain(text), raw.cut, invalid, raw.nuls)
+    head = plain(raw.head.decode("utf-8", "replace"))
+    return Line(number, offset, raw.size, plain(text), raw.cut, invalid, raw.nuls, head)
 
 
 def plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Log files: their records with the times that they print, their level, and notes on what had to be mended."""
+"""Log files: their records with the times that they print, and notes on what had to be mended."""
 
 from __future__ import annotations
 
@@ -19,18 +19,14 @@ from producers.times import APART, SECOND, SOME_YEAR, Moment, dated, possible, p
 from schemas.text import iteration_of
 
 _LOGGERS = re.compile(r"\[?[VDIWECF](?:\d{3,4} \d\d:\d\d:\d\d| [A-Za-z]{1,64}\.cpp:)")
-_LETTERS = {"V": "DEBUG", "D": "DEBUG", "I": "INFO", "W": "WARNING", "E": "ERROR", "C": "CRITICAL", "F": "CRITICAL"}
-_LETTER = re.compile(r"(?:\[[A-Za-z_]{1,32}\d{1,6}\]: ?)?\[?([VDIWECF])(?:\d{3,4} \d\d:\d\d:\d\d| [A-Za-z]+\.cpp:)")
-_WORD = re.compile(r"(?:^|[\[(|\s])(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)(?=[\])|:\s]|$)")
 _SAMPLED = 200
-_SAME = {"WARN": "WARNING", "FATAL": "CRITICAL"}
 
 
 class LogFile(msgspec.Struct, frozen=True):
     """A log file that was read: ``moments`` and ``iterations`` stand beside ``records``, null where nothing is told.
 
     ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
-    numbers are local ranks.
+    numbers are local ranks. ``node`` is where it was written, as far as its envelope says.
     """
 
     file: str
@@ -39,6 +35,7 @@ class LogFile(msgspec.Struct, frozen=True):
     moments: list[Moment | None] = []
     iterations: list[int | None] = []
     teed: bool = False
+    node: str = ""
 
     def first(self) -> int | None:
         """The first printed time."""
@@ -47,15 +44,6 @@ class LogFile(msgspec.Struct, frozen=True):
     def last(self) -> int | None:
         """The last of the times."""
         return max((moment.time for moment in self.moments if moment is not None), default=None)
-
-
-def level_of(text: str) -> str:
-    """The level in the usual places at the head of a line, empty if there is none."""
-    head = text[:120]
-    if letter := _LETTER.match(head):
-        return _LETTERS[letter.group(1)]
-    word = _WORD.search(head.partition("\n")[0])
-    return _SAME.get(word.group(1), word.group(1)) if word else ""
 
 
 def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
@@ -123,7 +111,12 @@ def is_teed(line: Line) -> bool:
     labels = line.wrap.labels
     if not labels or labels[0][0] != "rank":
         return bool(labels)
-    return len(labels) > 1 or not (line.text.startswith(" ") or not line.text.strip() or _LOGGERS.match(line.text))
+    return len(labels) > 1 or not (line.text.startswith(" ") or not line.text.strip() or of_logger(line.text))
+
+
+def of_logger(text: str) -> bool:
+    """Whether one of PyTorch's own loggers wrote a line; these print the global rank before it."""
+    return _LOGGERS.match(text) is not None
 
 
 def labelled(log: LogFile) -> LogFile:

@@ -15,7 +15,8 @@ from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
 from producers.homes import Homes
 from producers.inputs import Inputs, UnreadableRecording, Unused, canonical
-from producers.logfile import LogFile, level_of, reference_of, timed
+from producers.levels import level_of
+from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.readers import collectives, launcher, metrics, pids, stacks
@@ -182,7 +183,9 @@ def _spoken(
         filled = by_neighbour([voices[at].log.moments[index] for _, at, index in records], start, end)
         moments: list[list[Moment]] = [[] for _ in voices]
         for (_, at, _), moment in zip(records, filled, strict=True):
-            moments[at].append(moment)
+            # Where no time follows nobody knows how much later it was.
+            inexact = moment.source == "inferred" and moment.precision < SECOND
+            moments[at].append(msgspec.structs.replace(moment, precision=SECOND) if inexact else moment)
         for one, own in zip(voices, moments, strict=True):
             yield from _events(one.log, "", own, found.speakers[one.log.file, one.voice])
 
@@ -206,7 +209,9 @@ def _writer(worker: Worker, doubt: str) -> Identity:
 def _launcher(log: LogFile, owners: Owners) -> Identity:
     workers, home = owners.workers, owners.home(log.file)
     mentioned = {worker.node for pid in launcher.pids(log) if (worker := workers.by_pid(pid, job=home))}
-    node = launcher.node_of(log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else "")
+    node = log.node or launcher.node_of(
+        log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else ""
+    )
     return Identity(
         job=owners.job(log.file, node), node=node, rank_reason="launcher of a node", process_type="launcher"
     )

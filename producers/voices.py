@@ -12,9 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from producers.envelopes.wrap import Wrap
 from producers.grouping import Record
-from producers.logfile import LogFile
+from producers.logfile import LogFile, of_logger
 from producers.readers import torchrun
 
 _STARTED = re.compile(
@@ -80,7 +79,7 @@ def voices_of(log: LogFile) -> list[Spoken]:
     shared = _shared(log)
     records: dict[Voice, list[Record]] = defaultdict(list)
     for record in log.records:
-        voice, rank = _voice(record.wrap, teed=log.teed)
+        voice, rank = _voice(record, teed=log.teed)
         if voice.local is not None and voice.node in shared:
             voice = msgspec.structs.replace(voice, shared=True)
         if not voice.alone:
@@ -90,7 +89,8 @@ def voices_of(log: LogFile) -> list[Spoken]:
     logs = {voice: LogFile(log.file, records[voice], []) for voice in sorted(records, key=_order)}
     started = _started(log.records)
     tasks = _tasks_are_ranks(logs)
-    labelled = any(not voice.nobody for voice in logs)
+    # Such envelopes are around all that workers print; PyTorch's own label is not.
+    labelled = any(msgspec.structs.replace(voice, rank=None) != Voice() for voice in logs)
     found = [_spoken(voice, one, started, tasks, labelled) for voice, one in logs.items()]
     actors = {spoken.voice.actor for spoken in found if spoken.voice.actor and spoken.rank is not None}
     # Ranks of several kinds of actors begin at 0 in each of them.
@@ -108,8 +108,12 @@ def _order(voice: Voice) -> tuple[object, ...]:
     return (*place, *numbers, voice.shared)
 
 
-def _voice(wrap: Wrap, *, teed: bool) -> tuple[Voice, int | None]:
-    """The voice of a line in a wrap, and the global rank that its label names."""
+def _voice(record: Record, *, teed: bool) -> tuple[Voice, int | None]:
+    """The voice of a record, and the global rank that its label names.
+
+    A program may print such a label itself, with whatever number; PyTorch's loggers and hook mean the global rank.
+    """
+    wrap = record.wrap
     place = Voice(
         pod=wrap.pod,
         container=wrap.container,
@@ -124,7 +128,7 @@ def _voice(wrap: Wrap, *, teed: bool) -> tuple[Voice, int | None]:
         (role, local), *inner = labels
         place = msgspec.structs.replace(place, role=role, local=local)
         labels = tuple(inner)
-    named = labels and labels[-1][0] == "rank"
+    named = labels and labels[-1][0] == "rank" and (record.shape != "line" or of_logger(record.text))
     return place, labels[-1][1] if named else wrap.rank
 
 
@@ -138,7 +142,7 @@ def _shared(log: LogFile) -> set[tuple[str, str, int, int]]:
     locals_: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
     bases: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
     for record in log.records:
-        voice, rank = _voice(record.wrap, teed=True)
+        voice, rank = _voice(record, teed=True)
         if voice.local is not None:
             locals_[voice.node].add(voice.local)
             if rank is not None:

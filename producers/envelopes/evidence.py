@@ -21,6 +21,7 @@ from producers.lines import plain, spread
 _LOOKED_AT = 256 * 1024
 """Bytes at either end of a file."""
 _FEWEST = 4
+_DIGITS = "0123456789"
 _WRAPPED = 30
 """Percent of the lines of a file that stand in envelopes, so that it is a log and not a text that quotes some."""
 _DEEPEST = 8
@@ -52,24 +53,25 @@ def _interleaved(numbers: list[int | None]) -> bool:
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A form, the share of lines (percent) that must have it, and what else must hold of those that do."""
+    """A form, how it may begin, the share of lines (percent) that must have it, and what must hold of those that do."""
 
     name: str
     peel: Peel
+    starts: str
     share: int
     holds: Numbers = _any
 
 
 FORMS = (
-    Form("cri", forms.cri, 50),
-    Form("docker", forms.docker, 50),
-    Form("pod", forms.pod, 50),
-    Form("ray", forms.ray, 0),
-    Form("xtuner", forms.xtuner, 0),
-    Form("rank", forms.rank_label, 0),
-    Form("role", forms.role_label, 50, _of_locals),
-    Form("task", forms.task, 80, _of_tasks),
-    Form("timestamp", forms.timestamp, 90),
+    Form("cri", forms.cri, _DIGITS, 50),
+    Form("docker", forms.docker, "{", 50),
+    Form("pod", forms.pod, "[", 50),
+    Form("ray", forms.ray, "(", 0),
+    Form("xtuner", forms.xtuner, "[", 0),
+    Form("rank", forms.rank_label, "[", 0),
+    Form("role", forms.role_label, "[", 50, _of_locals),
+    Form("task", forms.task, " P" + _DIGITS, 80, _of_tasks),
+    Form("timestamp", forms.timestamp, _DIGITS, 90),
 )
 """In the order in which they are tried; the most certain come first."""
 
@@ -78,15 +80,19 @@ OWN = tuple(form for form in FORMS if form.name == "rank")
 
 
 def forms_of(texts: list[str]) -> tuple[Form, ...]:
-    """The forms of envelopes around the texts, in whatever order they lie in each other."""
+    """The forms of envelopes around the texts, in whatever order they lie in each other.
+
+    Those that nothing else looks like are always among them: one line of such may stand where nobody looked.
+    """
     inside = [(NONE, text) for text in texts if text.strip()]
-    found: list[Form] = []
-    while len(found) < _DEEPEST:
+    found = [form for form in FORMS if not form.share]
+    inside = [_peeled(found, wrap, text) for wrap, text in inside]
+    for _ in range(_DEEPEST):
         form = next((form for form in FORMS if form not in found and _fits(form, inside)), None)
         if form is None:
             break
         found.append(form)
-        inside = [_inside(form, wrap, text) for wrap, text in inside]
+        inside = [_peeled(found, wrap, text) for wrap, text in inside]
     return tuple(form for form in FORMS if form in found)
 
 
@@ -96,19 +102,19 @@ def _fits(form: Form, texts: list[tuple[Wrap, str]]) -> bool:
     return whole > 0 and whole * 100 >= form.share * len(texts) and form.holds(found)
 
 
-def _inside(form: Form, wrap: Wrap, text: str) -> tuple[Wrap, str]:
-    peeled = form.peel(text, wrap)
-    if peeled is None:
-        return wrap, text
-    # A label may stand behind another one, which is found by the same form.
-    again = form.peel(peeled.text, peeled.wrap) or peeled
-    return again.wrap, again.text
+def _peeled(forms: Sequence[Form], wrap: Wrap, text: str) -> tuple[Wrap, str]:
+    for _ in range(_DEEPEST):
+        peeled = next((one for form in forms if (one := form.peel(text, wrap)) is not None), None)
+        if peeled is None:
+            break
+        wrap, text = peeled.wrap, plain(peeled.text)
+    return wrap, text
 
 
 def is_wrapped(texts: list[str], forms: Sequence[Form]) -> bool:
-    """Whether texts are a log because of the envelopes around them."""
+    """Whether texts are a log because of the envelopes around them; a time alone may be anybody's."""
     shown = [text for text in texts if text.strip()]
-    wrapped = sum(any(form.peel(text, NONE) is not None for form in forms) for text in shown)
+    wrapped = sum(_peeled(forms, NONE, text)[0] != NONE for text in shown)
     return wrapped > 0 and wrapped * 100 >= _WRAPPED * len(shown)
 
 
@@ -123,7 +129,7 @@ def sample(path: Path) -> list[str]:
             parts = [parts[0].rpartition(b"\n")[0], file.read(_LOOKED_AT).partition(b"\n")[2]]
         elif size > _LOOKED_AT:
             parts[0] += file.read(_LOOKED_AT)
-    raw = b"\n".join(parts).replace(b"\0", b"")
+    raw = b"\n".join(parts).removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"")
     return [_begun(line) for line in plain(raw.decode("utf-8", "replace")).split("\n")]
 
 

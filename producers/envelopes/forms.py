@@ -15,7 +15,7 @@ from producers.times import dated, possible
 Peel = Callable[[str, Wrap], "Peeled | None"]
 
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)"
-_CRI = re.compile(rf"({_STAMP}) (stdout|stderr) ([FP])(?::\w{{1,32}}){{0,8}}(?: |$)")
+_CRI = re.compile(rf"({_STAMP}) (stdout|stderr) ([FP])(?::\w{{1,32}}){{0,4}}(?: |$)")
 _TIMESTAMP = re.compile(rf"({_STAMP})(?: |$)")
 _POD = re.compile(r"\[pod/([a-z0-9][a-z0-9.-]{0,252})/([a-z0-9][a-z0-9-]{0,62})\](?: |$)")
 _RAY = re.compile(r"\((?:([\w.:<>=-]{1,128}) )?pid=(\d{1,9})(?:, ip=([\w.:]{2,45}))?\)(?: |$)")

@@ -13,6 +13,7 @@ from producers.lines import LIMIT, Line, plain, spread
 
 _MOST_PIECES = 4_096
 """Pieces of one line; Kubernetes cuts at 16 KiB, so a line of 64 MiB is still one."""
+_MOST_LABELS = 2
 _MOST_OPEN = 1_024
 """Writers whose line has not ended; more are not waited for."""
 
@@ -20,10 +21,11 @@ _MOST_OPEN = 1_024
 def unwrapped(lines: Iterable[Line], forms: Sequence[Form]) -> Iterator[Line]:
     """The lines without the envelopes of these forms, in the order in which they end, without blanks at their ends."""
     # Each turn goes down to the next envelope that cuts lines up: what lies deeper stands only in the first piece.
-    for _ in range(1 + sum(form.name in _JOINING for form in forms) if forms else 0):
-        lines = _joined(_peeled(line, forms) for line in lines)
-    for line in lines:
-        yield line if not line.text or line.text[-1].strip() else msgspec.structs.replace(line, text=line.text.rstrip())
+    starts = tuple({start for form in forms for start in form.starts})
+    for _ in range(sum(form.name in _JOINING for form in forms)):
+        lines = _joined(_peeled(line, forms) if _may(line, starts) else _Piece(line) for line in lines)
+    for line in (_peeled(line, forms).line if _may(line, starts) else line for line in lines):
+        yield line if not line.text[-1:].isspace() else msgspec.structs.replace(line, text=line.text.rstrip())
 
 
 _JOINING = ("cri", "docker", "task")
@@ -35,20 +37,28 @@ class _Piece(msgspec.Struct, frozen=True, gc=False):
     partial: bool = False
 
 
+def _may(line: Line, starts: tuple[str, ...]) -> bool:
+    """Whether an envelope may stand around a line; before nearly all lines of a worker's own log none does."""
+    return line.text.startswith(starts) or line.head != ""
+
+
 def _peeled(line: Line, forms: Sequence[Form]) -> _Piece:
     if line.head:
         # A progress bar was written over; the envelope stands before it, and maybe another one behind it.
         outer = _peel(msgspec.structs.replace(line, text=line.head, head=""), forms)
         inner = _peel(msgspec.structs.replace(line, head=""), forms)
-        return _Piece(_behind(outer, inner), outer.joins or inner.joins, outer.partial or inner.partial)
+        return _Piece(_behind(line.wrap, outer, inner), outer.joins or inner.joins, outer.partial or inner.partial)
     return _peel(line, forms)
 
 
-def _behind(outer: _Piece, inner: _Piece) -> Line:
+def _behind(known: Wrap, outer: _Piece, inner: _Piece) -> Line:
     before, line = outer.line, inner.line
+    # What labels a progress bar is a launcher, and what stands behind the bar may have a label of its own.
+    labels = (*before.wrap.labels, *line.wrap.labels[len(known.labels) :])
+    wrap = line.wrap.over(before.wrap)
     return msgspec.structs.replace(
         line,
-        wrap=line.wrap.over(before.wrap),
+        wrap=msgspec.structs.replace(wrap, labels=labels) if len(labels) <= _MOST_LABELS else wrap,
         stamp=before.stamp if line.stamp is None else line.stamp,
         # What lies deeper is looked for in the next turn, before the carriage return as well.
         head=before.text if outer.joins and not inner.joins else line.head,
@@ -64,7 +74,7 @@ def _peel(line: Line, forms: Sequence[Form]) -> _Piece:
         if peeled.joins:
             return _Piece(_inside(line, text, wrap, stamp), True, peeled.partial)
         if peeled.torn:
-            head, text = spread(plain(text))
+            head, text = spread(plain(text.replace("\0", "")))
     if text is line.text:
         return _Piece(line)
     return _Piece(msgspec.structs.replace(line, text=text, wrap=wrap, stamp=stamp, torn=torn, head=head))
@@ -72,7 +82,7 @@ def _peel(line: Line, forms: Sequence[Form]) -> _Piece:
 
 def _inside(line: Line, text: str, wrap: Wrap, stamp: int | None) -> Line:
     # JSON hides from the reading of lines what only a terminal needs.
-    head, text = spread(plain(text))
+    head, text = spread(plain(text.replace("\0", "")))
     return msgspec.structs.replace(line, text=text, wrap=wrap, stamp=stamp, head=head)
 
 
