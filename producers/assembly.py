@@ -15,9 +15,7 @@ from producers.owners import Owners
 from producers.readers import pids, torchrun
 from producers.rows import Rows
 from producers.speakers import Speakers
-from producers.voices import Voice
 from producers.workers import NO_RUN, Worker, Workers
-from schemas.identity import Identity
 
 Slot = tuple[str, str, int]
 """Run folder, attempt, local rank: one worker's logs."""
@@ -27,7 +25,7 @@ class Cast(msgspec.Struct, frozen=True):
     """All workers, which of them wrote which logs, those that only logs describe, and contradictions.
 
     ``doubted`` says why logs count for no rank although their writer is known. ``speakers`` are the writers of files
-    that several wrote, by file and voice.
+    that several wrote.
     """
 
     workers: Workers
@@ -36,7 +34,7 @@ class Cast(msgspec.Struct, frozen=True):
     doubted: dict[Slot, str]
     described: list[Worker]
     unused: list[Unused]
-    speakers: dict[tuple[str, Voice], Identity] = {}
+    speakers: Speakers
 
 
 def slot_of(place: torchrun.Place) -> Slot:
@@ -85,7 +83,7 @@ def cast(contents: Contents) -> Cast:
     doubted, unused = _doubted(logs, told, writers, disputed)
     owners = Owners(workers, homes, disputed)
     unused = [*disputed.unused, *unused, *heard.unused]
-    return Cast(workers, owners, writers, doubted, described, unused, heard.identities)
+    return Cast(workers, owners, writers, doubted, described, unused, heard)
 
 
 def _by_home(tables: list[Rows], homes: Homes) -> list[tuple[str, list[Rows]]]:

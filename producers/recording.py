@@ -187,7 +187,8 @@ def _spoken(
             inexact = moment.source == "inferred" and moment.precision < SECOND
             moments[at].append(msgspec.structs.replace(moment, precision=SECOND) if inexact else moment)
         for one, own in zip(voices, moments, strict=True):
-            yield from _events(one.log, "", own, found.speakers[one.log.file, one.voice])
+            identity = found.speakers.identities[one.log.file, one.voice]
+            yield from _events(one.log, "", own, identity, found.speakers.of_error(one))
 
 
 def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
@@ -217,7 +218,10 @@ def _launcher(log: LogFile, owners: Owners) -> Identity:
     )
 
 
-def _events(log: LogFile, stream: str, moments: list[Moment], identity: Identity) -> Iterable[Observation]:
+def _events(
+    log: LogFile, stream: str, moments: list[Moment], identity: Identity, errors: Identity | None = None
+) -> Iterable[Observation]:
+    """The events of a log; ``errors`` is whose its tracebacks are, if that is another."""
     latest = 0
     for record, moment, iteration in zip(log.records, moments, log.iterations, strict=True):
         latest = max(latest, moment.time)
@@ -233,4 +237,5 @@ def _events(log: LogFile, stream: str, moments: list[Moment], identity: Identity
             offset=record.offset,
             line=record.line,
         )
-        yield Observation(identity, latest, event, log.file, record.line)
+        owner = errors if errors is not None and record.shape == "traceback" else identity
+        yield Observation(owner, latest, event, log.file, record.line)

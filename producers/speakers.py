@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from producers.disputes import reason
 from producers.homes import Homes
 from producers.inputs import Unused
@@ -11,9 +13,14 @@ from producers.voices import Spoken, Voice
 from producers.workers import Worker, Workers
 from schemas.identity import Identity
 
+NOT_THE_FIRST = "the first error in its file is of a worker whose rank is not known"
+
 
 class Speakers:
-    """Identities by file and voice; ``workers`` are those that no table and no other log knows."""
+    """Identities by file and voice; ``workers`` are those that no table and no other log knows.
+
+    ``unknown`` are the files in which the first traceback is of nobody known: the others may be its consequences.
+    """
 
     def __init__(self, known: Workers, homes: Homes, voices: Sequence[Spoken]) -> None:
         self.identities: dict[tuple[str, Voice], Identity] = {}
@@ -24,6 +31,27 @@ class Speakers:
         for spoken in voices:
             job = homes.job_of(spoken.log.file) or known.job
             self.identities[spoken.log.file, spoken.voice] = self._identity(spoken, job)
+        self.unknown = self._unknown(voices)
+
+    def of_error(self, spoken: Spoken) -> Identity:
+        """The identity under which a voice's tracebacks are sent."""
+        identity = self.identities[spoken.log.file, spoken.voice]
+        if identity.rank is None or spoken.log.file not in self.unknown:
+            return identity
+        return msgspec.structs.replace(identity, rank=None, rank_reason=NOT_THE_FIRST, group="")
+
+    def _unknown(self, voices: Sequence[Spoken]) -> set[str]:
+        firsts: dict[str, tuple[int, bool]] = {}
+        for spoken in voices:
+            file, identity = spoken.log.file, self.identities[spoken.log.file, spoken.voice]
+            line = next((record.line for record in spoken.log.records if record.shape == "traceback"), 0)
+            # What a launcher or driver prints comes after the error that it speaks of.
+            if line and identity.process_type != "launcher":
+                firsts[file] = min(firsts.get(file, (line, True)), (line, identity.rank is None))
+        found = {file: line for file, (line, nobodys) in firsts.items() if nobodys}
+        said = "an error of a worker whose rank is not known; tracebacks behind it name nobody"
+        self.unused += [Unused(file, line, said) for file, line in found.items()]
+        return set(found)
 
     def _identity(self, spoken: Spoken, job: str) -> Identity:
         if spoken.launcher:

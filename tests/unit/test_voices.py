@@ -169,6 +169,18 @@ def test_ranks_of_several_kinds_of_actors_are_kept_apart(tmp_path: Path) -> None
     ]
 
 
+def test_errors_behind_one_of_an_unknown_rank_name_nobody(tmp_path: Path) -> None:
+    unknown = [f"[default1]:{line}" for line in TRACEBACK]
+    labelled = [f"[default0]:[rank0]: {line}" for line in TRACEBACK]
+    step = f"[default0]:[rank0]:{CPP}x"
+    found = read(tmp_path, *unknown, *labelled, step)
+    assert [(i.rank, i.local_rank) for i, _ in logs(found)] == [(None, 1), (None, 0), (0, 0)]
+    assert any("name nobody" in note.reason and note.line == 1 for note in found.inputs.unused)
+    before = read(tmp_path, *labelled, *unknown, step)
+    assert [(i.rank, i.local_rank) for i, _ in logs(before)] == [(0, 0), (None, 1), (0, 0)]
+    assert not any("name nobody" in note.reason for note in before.inputs.unused)
+
+
 def test_a_process_of_ray_announces_itself(tmp_path: Path) -> None:
     found = read(tmp_path, "(W pid=11) 2026-11-29 18:10:00,000 [rank=2, world_size=4]", "(W pid=11) x")
     topologies = [(a.batch.identity, e) for a in found.arrivals for e in a.batch.events if isinstance(e, Topology)]
