@@ -14,6 +14,7 @@ from producers.logfile import LogFile
 from producers.owners import Owners
 from producers.readers import pids, torchrun
 from producers.rows import Rows
+from producers.speakers import Speakers
 from producers.workers import NO_RUN, Worker, Workers
 
 Slot = tuple[str, str, int]
@@ -23,7 +24,8 @@ Slot = tuple[str, str, int]
 class Cast(msgspec.Struct, frozen=True):
     """All workers, which of them wrote which logs, those that only logs describe, and contradictions.
 
-    ``doubted`` says why logs count for no rank although their writer is known.
+    ``doubted`` says why logs count for no rank although their writer is known. ``speakers`` are the writers of files
+    that several wrote.
     """
 
     workers: Workers
@@ -32,6 +34,7 @@ class Cast(msgspec.Struct, frozen=True):
     doubted: dict[Slot, str]
     described: list[Worker]
     unused: list[Unused]
+    speakers: Speakers
 
 
 def slot_of(place: torchrun.Place) -> Slot:
@@ -72,11 +75,15 @@ def cast(contents: Contents) -> Cast:
             continue
         writers[slot] = _with_role(worker, told[slot])
     known = {_start(writer) for writer in writers.values()}
-    workers = Workers([*writers.values(), *(w for w in announced if _start(w) not in known)], jobs, job)
+    told_of = [*writers.values(), *(worker for worker in announced if _start(worker) not in known)]
+    heard = Speakers(Workers(told_of, jobs, job), homes, contents.spoken)
+    described += heard.workers
+    workers = Workers([*told_of, *heard.workers], jobs, job)
     disputed = disputes(contents.tables, workers, homes)
     doubted, unused = _doubted(logs, told, writers, disputed)
     owners = Owners(workers, homes, disputed)
-    return Cast(workers, owners, writers, doubted, described, [*disputed.unused, *unused])
+    unused = [*disputed.unused, *unused, *heard.unused]
+    return Cast(workers, owners, writers, doubted, described, unused, heard)
 
 
 def _by_home(tables: list[Rows], homes: Homes) -> list[tuple[str, list[Rows]]]:

@@ -11,8 +11,28 @@ BACK = 2 * SECOND
 UNSEEN = 10 * SECOND
 TEARDOWN = 6 * SECOND
 """How long a process may still be seen alive after the last that it printed."""
+_DELAY = 600 * SECOND
+"""How long a line may wait in its program's buffer before the runtime gets it."""
+_FINE = SECOND // 1_000
 _LEAP = 600 * SECOND
 _LOOK_AHEAD = 3
+
+
+def stamped(stamp: int) -> Moment:
+    """The time (ns) at which a container runtime got a line."""
+    return Moment(stamp, "captured", _FINE)
+
+
+def written(moment: Moment | None, stamp: int) -> Moment:
+    """The time of a line of which the envelope has a time (``stamp``, ns UTC), and the text may print another.
+
+    The printed one is when the program says that it happened, and the line may have waited in a buffer since; so it
+    counts where it is by the millisecond and lies in that time before the other. But the envelope names year and zone,
+    and its clock is that of the node: what lies elsewhere is in another zone or wrong, and whole seconds say less.
+    """
+    if moment is not None and moment.precision <= _FINE and stamp - _DELAY <= moment.time <= stamp + SECOND:
+        return moment
+    return stamped(stamp)
 
 
 def settle(moments: Sequence[Moment | None]) -> tuple[list[Moment | None], list[tuple[int, int]]]:

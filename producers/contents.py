@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 import msgspec
 
+from producers.envelopes.evidence import forms_of, is_wrapped
+from producers.envelopes.evidence import sample as lines_of
+from producers.envelopes.wrap import NONE
 from producers.inputs import UNRECOGNISED, Unused
 from producers.lines import is_archive, is_binary
-from producers.logfile import LogFile, read_log
+from producers.logfile import LogFile, labelled, read_log
 from producers.readers import collectives, launcher, metrics, pids, stacks, torchrun
 from producers.rows import Fields, Rows, sample
 from producers.scan import Source
+from producers.voices import Spoken, voices_of
 
 _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], ...] = (
     ("stacks", stacks.fits, stacks.read),
@@ -23,10 +27,15 @@ _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], .
 
 
 class Contents(msgspec.Struct):
-    """What the files of a folder hold, in order of their paths; ``unused`` is added to while reading."""
+    """What the files of a folder hold, in order of their paths; ``unused`` is added to while reading.
+
+    ``consoles`` are those launchers' logs in which workers have lines of their own.
+    """
 
     ranks: list[tuple[torchrun.Place, LogFile]] = []
     launchers: list[LogFile] = []
+    consoles: list[LogFile] = []
+    spoken: list[Spoken] = []
     tables: dict[str, list[Rows]] = {}
     dumps: list[collectives.Dump] = []
     unused: list[Unused] = []
@@ -37,8 +46,8 @@ class Contents(msgspec.Struct):
         return self.tables.get(kind, [])
 
     def logs(self) -> list[LogFile]:
-        """All log files, the ranks' before the launchers'."""
-        return [log for _, log in self.ranks] + self.launchers
+        """All log files, the ranks' before the launchers', and the parts of those that several wrote."""
+        return [log for _, log in self.ranks] + self.launchers + [spoken.log for spoken in self.spoken]
 
     def all_rows(self) -> list[Rows]:
         """The row files of all kinds."""
@@ -67,6 +76,13 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
             contents.unused.append(Unused(source.file, 0, reason))
         else:
             contents.files += 1
+    for console in contents.consoles:
+        # What workers print stands in their own files, too, where torchrun writes such.
+        if contents.ranks:
+            contents.launchers.append(labelled(console))
+        else:
+            _tell_apart(console, contents)
+    contents.consoles = []
     if progress and sources:
         progress("", len(sources), len(sources))
     return contents
@@ -86,18 +102,38 @@ def _read(source: Source, contents: Contents) -> str:
         contents.tables.setdefault(kind, []).append(reader(source))
         return ""
     # A launcher's log may begin with a bracket too, so it is looked for before JSON.
-    if launcher.recognised(source):
-        contents.launchers.append(read_log(source))
-        return ""
-    return _read_json(source, contents)
+    return "" if _read_text(source, contents) else _read_json(source, contents)
+
+
+def _read_text(source: Source, contents: Contents) -> bool:
+    """Reads a launcher's log, or lines in envelopes; returns whether it is such."""
+    texts = lines_of(source.path)
+    forms = forms_of(texts)
+    console = launcher.recognised(source)
+    if not console and not is_wrapped(texts, forms):
+        return False
+    log = read_log(source, forms)
+    if not console:
+        _tell_apart(log, contents)
+    elif any(record.wrap != NONE for record in log.records):
+        contents.consoles.append(log)
+    else:
+        contents.launchers.append(log)
+    return True
+
+
+def _tell_apart(log: LogFile, contents: Contents) -> None:
+    contents.unused.extend(log.unused)
+    for spoken in voices_of(log):
+        if not spoken.voice.alone and spoken.rank is None and launcher.speaks(spoken.log):
+            contents.launchers.append(msgspec.structs.replace(spoken.log, node=spoken.node))
+        else:
+            contents.spoken.append(spoken)
 
 
 def _read_holed(source: Source, contents: Contents) -> str:
     """A file of NUL bytes: a log that was cut off while it was written begins with as many as it had bytes."""
-    if is_archive(source.path) or not launcher.recognised(source):
-        return "binary file"
-    contents.launchers.append(read_log(source))
-    return ""
+    return "binary file" if is_archive(source.path) or not _read_text(source, contents) else ""
 
 
 def _table_of(source: Source) -> str:

@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
+from producers.envelopes.wrap import NONE, Wrap
 from producers.lines import LIMIT, Line
 
 Shape = Literal["line", "traceback", "failure"]
 
-_PREFIX = re.compile(r"\[[A-Za-z_]{1,32}\d{1,6}\]: ?(?=\S|\s|$)")
 _HEAD = re.compile(r"\s{0,64}(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\):")
 _GROUP = re.compile(r"\s{0,200}[|+]")
 _CHAINS = (
@@ -21,7 +21,7 @@ _CHAINS = (
 )
 _FINAL = re.compile(r"[A-Za-z_][\w.<>]{0,300}(?::|$)")
 _TIMED = re.compile(
-    r"\s{0,8}\[{0,2}(?:[VDIWEC]\d{3,4} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[ T_]\d\d:\d\d)|\[[A-Za-z]+\d+\]:\["
+    r"\s{0,8}\[{0,2}(?:[VDIWEC]\d{3,4} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[ T_]\d\d:\d\d)|\[[A-Za-z]{1,32}\d{1,6}\]:\["
 )
 _MORE = (
     "CUDA kernel errors might",
@@ -29,14 +29,15 @@ _MORE = (
     "Compile with `TORCH_USE_CUDA_DSA`",
     "Device-side assert",
 )
-_RULE = re.compile(r"={20,}$")
+_RULE = re.compile(r"^={20,}$")
 _MOST_LINES = 5_000
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """One logical record: its text (lines joined by ``\\n``), where it begins, and how many lines it took.
 
-    ``prefix`` is what stood before each of its lines and was taken off, such as ``[rank7]: ``.
+    ``wrap`` is what stood around each of its lines, ``stamp`` (ns UTC) when its first line was written by its envelope,
+    null if that does not tell. ``prefix`` shows the labels of the wrap, such as ``[rank7]: ``.
     """
 
     line: int
@@ -45,14 +46,20 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     shape: Shape = "line"
     lines: int = 1
     prefix: str = ""
+    wrap: Wrap = NONE
+    stamp: int | None = None
 
 
 class _Block:
-    """A traceback that is being collected."""
+    """A traceback that is being collected.
 
-    def __init__(self, first: Line, prefix: str, text: str) -> None:
+    ``lead`` is the blank that PyTorch's hook puts between the label and each line of a traceback; then all of these
+    lines can be told. torchrun's tee puts none, and labels everything that a worker prints.
+    """
+
+    def __init__(self, first: Line, lead: str, text: str) -> None:
         self.first = first
-        self.prefix = prefix
+        self.lead = lead
         self.texts = [text]
         self.final = False
         self.chained = False
@@ -62,11 +69,11 @@ class _Block:
 
     def takes(self, line: Line) -> bool:
         """Takes the line if it belongs to the traceback."""
-        if not line.text.startswith(self.prefix.rstrip()) or len(self.texts) > _MOST_LINES:
-            return False
-        text = line.text[len(self.prefix) :]
-        if not text.strip():
+        if not line.text.strip():
             return True
+        if not line.text.startswith(self.lead) or len(self.texts) > _MOST_LINES:
+            return False
+        text = line.text[len(self.lead) :]
         if self.rules is not None:
             return self._in_report(text)
         taken = self._after(text) if self.final else self._inside(text)
@@ -83,7 +90,7 @@ class _Block:
             return bool(_GROUP.match(text)) or self._chain(text)
         if text.startswith("  ") and not _TIMED.match(text):
             return True
-        if _TIMED.match(text) or _HEAD.match(text) or not (_FINAL.match(text) or self.prefix):
+        if _TIMED.match(text) or _HEAD.match(text) or not (_FINAL.match(text) or self.lead):
             return False
         self.final = True
         if "ChildFailedError" in text:
@@ -100,8 +107,8 @@ class _Block:
             return True
         if _HEAD.match(text) or _TIMED.match(text):
             return False
-        # With a prefix every line of a long message can be told; without one only what is indented or well known.
-        return bool(self.prefix) or text.startswith(("    ", *_MORE))
+        # With a lead every line of a long message can be told; without one only what is indented or well known.
+        return bool(self.lead) or text.startswith(("    ", *_MORE))
 
     def _in_report(self, text: str) -> bool:
         rules = self.rules or 0
@@ -117,37 +124,58 @@ class _Block:
         return (not self.final and not self.group) or (self.rules is not None and self.rules < 2)
 
     def record(self) -> Record:
-        text = "\n".join(self.texts)
-        return Record(self.first.number, self.first.offset, text, self.shape, len(self.texts), self.prefix)
+        return _record(self.first, "\n".join(self.texts), self.lead, self.shape, len(self.texts))
+
+
+def _record(line: Line, text: str, lead: str = "", shape: Shape = "line", lines: int = 1) -> Record:
+    prefix = line.wrap.prefix + lead if line.wrap.labels else ""
+    return Record(line.number, line.offset, text, shape, lines, prefix, line.wrap, line.stamp)
+
+
+def _lead(line: Line) -> str:
+    hooked = line.wrap.labels and line.wrap.labels[-1][0] == "rank" and line.text.startswith(" ")
+    return " " if hooked else ""
+
+
+def _single(line: Line) -> Record:
+    if line.wrap is NONE:
+        return Record(line.number, line.offset, line.text)
+    lead = _lead(line)
+    return _record(line, line.text[len(lead) :], lead)
 
 
 def _head(line: Line) -> _Block | None:
     # The cheap test comes first: nearly all lines fail it.
     if "Traceback (most recent call last):" not in line.text:
         return None
-    found = _PREFIX.match(line.text)
-    prefix = found.group(0) if found else ""
-    text = line.text[len(prefix) :]
-    return _Block(line, prefix, text) if _HEAD.match(text) else None
+    lead = _lead(line)
+    text = line.text[len(lead) :]
+    return _Block(line, lead, text) if _HEAD.match(text) else None
 
 
 def group(lines: Iterable[Line]) -> list[Record]:
-    """The logical records of a file, in the order in which they begin."""
+    """The logical records of a file, in the order in which they begin.
+
+    Lines in different wraps are of different writers, whose records may lie in each other.
+    """
     records: list[Record] = []
-    block: _Block | None = None
+    blocks: dict[Wrap, _Block] = {}
     for line in lines:
+        block = blocks.get(line.wrap) if blocks else None
         if block is not None:
             if block.takes(line):
                 continue
             if block.open and _interposed(line, block):
-                records.append(Record(line.number, line.offset, line.text))
+                records.append(_single(line))
                 continue
             records.append(block.record())
+            del blocks[line.wrap]
         block = _head(line)
         if block is None:
-            records.append(Record(line.number, line.offset, line.text))
-    if block is not None:
-        records.append(block.record())
+            records.append(_single(line))
+        else:
+            blocks[line.wrap] = block
+    records += [block.record() for block in blocks.values()]
     return sorted(records, key=lambda record: record.line)
 
 

@@ -1,14 +1,16 @@
-"""Log files: their records with the times that they print, their level, and notes on what had to be mended."""
+"""Log files: their records with the times that they print, and notes on what had to be mended."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median_low
 
 import msgspec
 
-from producers.clocks import settle
+from producers.clocks import settle, stamped, written
+from producers.envelopes.evidence import OWN, Form
+from producers.envelopes.unwrap import unwrapped
 from producers.grouping import Record, clipped, group
 from producers.inputs import Unused
 from producers.lines import LIMIT, Line, read_lines
@@ -16,21 +18,24 @@ from producers.scan import Source
 from producers.times import APART, SECOND, SOME_YEAR, Moment, dated, possible, printed, reported
 from schemas.text import iteration_of
 
-_LETTERS = {"V": "DEBUG", "D": "DEBUG", "I": "INFO", "W": "WARNING", "E": "ERROR", "C": "CRITICAL", "F": "CRITICAL"}
-_LETTER = re.compile(r"(?:\[[A-Za-z_]{1,32}\d{1,6}\]: ?)?\[?([VDIWECF])(?:\d{3,4} \d\d:\d\d:\d\d| [A-Za-z]+\.cpp:)")
-_WORD = re.compile(r"(?:^|[\[(|\s])(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)(?=[\])|:\s]|$)")
+_LOGGERS = re.compile(r"\[?[VDIWECF](?:\d{3,4} \d\d:\d\d:\d\d| [A-Za-z]{1,64}\.cpp:)")
 _SAMPLED = 200
-_SAME = {"WARN": "WARNING", "FATAL": "CRITICAL"}
 
 
 class LogFile(msgspec.Struct, frozen=True):
-    """A log file that was read: ``moments`` and ``iterations`` stand beside ``records``, null where nothing is told."""
+    """A log file that was read: ``moments`` and ``iterations`` stand beside ``records``, null where nothing is told.
+
+    ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
+    numbers are local ranks. ``node`` is where it was written, as far as its envelope says.
+    """
 
     file: str
     records: list[Record]
     unused: list[Unused]
     moments: list[Moment | None] = []
     iterations: list[int | None] = []
+    teed: bool = False
+    node: str = ""
 
     def first(self) -> int | None:
         """The first printed time."""
@@ -41,42 +46,86 @@ class LogFile(msgspec.Struct, frozen=True):
         return max((moment.time for moment in self.moments if moment is not None), default=None)
 
 
-def level_of(text: str) -> str:
-    """The level in the usual places at the head of a line, empty if there is none."""
-    head = text[:120]
-    if letter := _LETTER.match(head):
-        return _LETTERS[letter.group(1)]
-    word = _WORD.search(head.partition("\n")[0])
-    return _SAME.get(word.group(1), word.group(1)) if word else ""
+def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
+    """The logical records of a file in envelopes of these forms, not yet timed. Raises OSError."""
+    notes = _Notes(source.file)
+    records = group(notes.noted(unwrapped(notes.read(read_lines(source.path)), forms)))
+    long = [record for record in records if len(record.text) > LIMIT]
+    notes.unused += [
+        Unused(source.file, record.line, f"record of {record.lines} lines cut to {LIMIT}") for record in long
+    ]
+    if long:
+        records = [msgspec.structs.replace(record, text=clipped(record.text)) for record in records]
+    return LogFile(source.file, records, notes.all(), teed=notes.teed)
 
 
-def read_log(source: Source) -> LogFile:
-    """The logical records of a file, not yet timed. Raises OSError."""
-    unused: list[Unused] = []
-    invalid: list[int] = []
-    nuls: list[tuple[int, int]] = []
+class _Notes:
+    """What had to be mended in the lines of a file, and what their labels are."""
 
-    def noted() -> Iterator[Line]:
-        for line in read_lines(source.path):
-            if line.cut:
-                unused.append(Unused(source.file, line.number, f"line of {line.size} bytes cut to {LIMIT}"))
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self.unused: list[Unused] = []
+        self.teed = False
+        self._invalid: list[int] = []
+        self._torn: list[int] = []
+        self._nuls: list[tuple[int, int]] = []
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Looks at lines as they stand in the file."""
+        for line in lines:
             if line.invalid:
-                invalid.append(line.number)
+                self._invalid.append(line.number)
             if line.nuls:
-                nuls.append((line.number, line.nuls))
+                self._nuls.append((line.number, line.nuls))
+            yield line
+
+    def noted(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Looks at lines out of their envelopes; blank ones go."""
+        for line in lines:
+            if line.cut:
+                self.unused.append(Unused(self._file, line.number, f"line of {line.size} bytes cut to {LIMIT}"))
+            if line.torn:
+                self._torn.append(line.number)
+            self.teed = self.teed or is_teed(line)
             if line.text.strip():
                 yield line
 
-    records = group(noted())
-    long = [record for record in records if len(record.text) > LIMIT]
-    unused += [Unused(source.file, record.line, f"record of {record.lines} lines cut to {LIMIT}") for record in long]
-    if invalid:
-        unused.append(Unused(source.file, invalid[0], "invalid UTF-8, replaced", len(invalid)))
-    if nuls:
-        unused.append(Unused(source.file, nuls[0][0], "NUL bytes removed", sum(count for _, count in nuls)))
-    if long:
-        records = [msgspec.structs.replace(record, text=clipped(record.text)) for record in records]
-    return LogFile(source.file, records, unused)
+    def all(self) -> list[Unused]:
+        found = list(self.unused)
+        if self._invalid:
+            found.append(Unused(self._file, self._invalid[0], "invalid UTF-8, replaced", len(self._invalid)))
+        if self._nuls:
+            count = sum(count for _, count in self._nuls)
+            found.append(Unused(self._file, self._nuls[0][0], "NUL bytes removed", count))
+        if self._torn:
+            reason = "envelope cut off or never ended; what it held is kept"
+            found.append(Unused(self._file, self._torn[0], reason, len(self._torn)))
+        return found
+
+
+def is_teed(line: Line) -> bool:
+    """Whether torchrun's tee put the outer label of a line there, and PyTorch cannot have.
+
+    PyTorch labels the lines of its loggers, and those of a traceback with a blank behind the label.
+    """
+    labels = line.wrap.labels
+    if not labels or labels[0][0] != "rank":
+        return bool(labels)
+    return len(labels) > 1 or not (line.text.startswith(" ") or not line.text.strip() or of_logger(line.text))
+
+
+def of_logger(text: str) -> bool:
+    """Whether one of PyTorch's own loggers wrote a line; these print the global rank before it."""
+    return _LOGGERS.match(text) is not None
+
+
+def labelled(log: LogFile) -> LogFile:
+    """The log with its labels back in front of single lines."""
+    records = [
+        msgspec.structs.replace(record, text=record.prefix + record.text) if record.shape == "line" else record
+        for record in log.records
+    ]
+    return msgspec.structs.replace(log, records=records)
 
 
 def reference_of(logs: list[LogFile]) -> int | None:
@@ -85,6 +134,7 @@ def reference_of(logs: list[LogFile]) -> int | None:
     for log in logs:
         for record in log.records[:: max(1, len(log.records) // _SAMPLED)]:
             moment = dated(record.text) or (reported(record.text) if record.shape == "failure" else None)
+            moment = moment or (None if record.stamp is None else stamped(record.stamp))
             if moment is not None and possible(moment.time):
                 times.append(moment.time)
     return median_low(times) if times else None
@@ -102,9 +152,12 @@ def timed(log: LogFile, reference: int | None) -> LogFile:
     moments: list[Moment | None] = []
     impossible: list[int] = []
     for record in log.records:
-        moment = printed(record.text, SOME_YEAR if reference is None else reference)
+        near = record.stamp if record.stamp is not None else SOME_YEAR if reference is None else reference
+        moment = printed(record.text, near)
         if moment is None and record.shape == "failure":
             moment = reported(record.text)
+        if record.stamp is not None:
+            moment = written(moment, record.stamp)
         if moment is not None and not _believable(moment.time, reference):
             impossible.append(record.line)
             moment = None

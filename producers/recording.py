@@ -11,10 +11,12 @@ import msgspec
 
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
+from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
 from producers.homes import Homes
 from producers.inputs import Inputs, UnreadableRecording, Unused, canonical
-from producers.logfile import LogFile, level_of, reference_of, timed
+from producers.levels import level_of
+from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.readers import collectives, launcher, metrics, pids, stacks
@@ -23,6 +25,7 @@ from producers.scan import scan
 from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
 from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
+from producers.voices import Spoken
 from producers.workers import Worker
 from schemas.events import Log, Topology
 from schemas.identity import Identity
@@ -105,12 +108,14 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
 
     ranks = [(place, timed(log, middle(log.file))) for place, log in contents.ranks]
     launchers = [timed(log, middle(log.file)) for log in contents.launchers]
+    spoken = [msgspec.structs.replace(one, log=timed(one.log, middle(one.log.file))) for one in contents.spoken]
     tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
-    notes = [note for log in [log for _, log in ranks] + launchers for note in log.unused]
+    read = [log for _, log in ranks] + launchers + [one.log for one in spoken]
+    notes = [note for log in read for note in log.unused]
     notes += [note for found in tables.values() for table in found for note in table.unused]
     if reference is None and logs:
         notes.append(Unused(logs[0].file, 0, "no line names a year; 2000 is assumed"))
-    return msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, tables=tables), notes
+    return msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, spoken=spoken, tables=tables), notes
 
 
 def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
@@ -144,6 +149,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         moments = fill_alone(log, Life(Sightings(), None, *spans.get(home, whole)))
         exits.update({(home, identity.node, pid): exit_ for pid, exit_ in launcher.exits(log, moments).items()})
         yield from _events(log, "stderr", moments, identity)
+    yield from _spoken(contents, found, whole, spans)
     seen = sightings(contents, found.owners)
     iterations = Iterations()
     slots: dict[Slot, list[tuple[str, LogFile]]] = defaultdict(list)
@@ -160,6 +166,29 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         for (stream, log), moments in zip(logs, filled, strict=True):
             yield from _events(log, stream, moments, _writer(worker, found.doubted.get(slot, "")))
+
+
+def _spoken(
+    contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]]
+) -> Iterable[Observation]:
+    """The lines of files that several wrote; one without a time gets it from those around it, whoever wrote them."""
+    files: dict[str, list[Spoken]] = defaultdict(list)
+    for one in contents.spoken:
+        files[one.log.file].append(one)
+    for file, voices in files.items():
+        start, end = spans.get(found.owners.home(file), whole)
+        records = sorted(
+            (record.line, at, index) for at, one in enumerate(voices) for index, record in enumerate(one.log.records)
+        )
+        filled = by_neighbour([voices[at].log.moments[index] for _, at, index in records], start, end)
+        moments: list[list[Moment]] = [[] for _ in voices]
+        for (_, at, _), moment in zip(records, filled, strict=True):
+            # Where no time follows nobody knows how much later it was.
+            inexact = moment.source == "inferred" and moment.precision < SECOND
+            moments[at].append(msgspec.structs.replace(moment, precision=SECOND) if inexact else moment)
+        for one, own in zip(voices, moments, strict=True):
+            identity = found.speakers.identities[one.log.file, one.voice]
+            yield from _events(one.log, "", own, identity, found.speakers.of_error(one))
 
 
 def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
@@ -181,13 +210,18 @@ def _writer(worker: Worker, doubt: str) -> Identity:
 def _launcher(log: LogFile, owners: Owners) -> Identity:
     workers, home = owners.workers, owners.home(log.file)
     mentioned = {worker.node for pid in launcher.pids(log) if (worker := workers.by_pid(pid, job=home))}
-    node = launcher.node_of(log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else "")
+    node = log.node or launcher.node_of(
+        log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else ""
+    )
     return Identity(
         job=owners.job(log.file, node), node=node, rank_reason="launcher of a node", process_type="launcher"
     )
 
 
-def _events(log: LogFile, stream: str, moments: list[Moment], identity: Identity) -> Iterable[Observation]:
+def _events(
+    log: LogFile, stream: str, moments: list[Moment], identity: Identity, errors: Identity | None = None
+) -> Iterable[Observation]:
+    """The events of a log; ``errors`` is whose its tracebacks are, if that is another."""
     latest = 0
     for record, moment, iteration in zip(log.records, moments, log.iterations, strict=True):
         latest = max(latest, moment.time)
@@ -196,11 +230,12 @@ def _events(log: LogFile, stream: str, moments: list[Moment], identity: Identity
             time_source=moment.source,
             precision_ns=moment.precision,
             iteration=iteration,
-            stream=stream,
+            stream=record.wrap.stream or stream,
             text=record.text,
             level=level_of(record.text),
             file=log.file,
             offset=record.offset,
             line=record.line,
         )
-        yield Observation(identity, latest, event, log.file, record.line)
+        owner = errors if errors is not None and record.shape == "traceback" else identity
+        yield Observation(owner, latest, event, log.file, record.line)

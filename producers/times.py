@@ -23,15 +23,46 @@ SOME_YEAR = EARLIEST + 182 * 24 * HOUR
 """The reference where nothing names a year: the middle of the first possible one."""
 
 _CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)"
+_FRACTION = r"(?:[.,](?P<fraction>\d{1,9}))?"
 _RANK = r"(?:\[[A-Za-z_]{1,32}\d{1,6}\]: ?)?"
-# Up to three short groups may stand before the date: a rank, a level, a logger, a pod.
-_LEAD = r"\s{0,16}(?:(?:\[[^\]\d][^\]]{0,80}\]:?|\([^)]{0,80}\)|[A-Z]{4,8}:?)\s{1,4}){0,3}(?:datetime:\s{0,4})?"
-_FULL = re.compile(
-    _RANK + _LEAD + r"\[?(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T_]" + _CLOCK + r"(?:[.,](?P<fraction>\d{1,9}))?"
-    r"(?P<zone>Z|[+-]\d\d:?\d\d)?(?!\d)"
+# Up to three short groups may stand before the date: a rank, a level, a logger, a pod, what dmesg -x says.
+_LEAD = (
+    r"\s{0,16}(?:(?:\[[^\]\d][^\]]{0,80}\]:?|\([^)]{0,80}\)|[A-Z]{4,8}:?|[a-z]{3,8} {0,4}:[a-z]{2,6} {0,4}:)\s{0,4})"
+    r"{0,3}(?:\[NeMo [A-Z] |datetime:\s{0,4})?"
 )
-_TORCH = re.compile(_RANK + r"[VDIWEC](?P<date>\d{3,4}) " + _CLOCK + r"\.(?P<fraction>\d{6}) {1,8}\d+ \S")
-_NATIVE = re.compile(_RANK + r"\[[VDIWEC](?P<date>\d{3,4}) " + _CLOCK + r"\.\d{9} [^\s\]]+\]")
+_FULL = re.compile(
+    _RANK
+    + _LEAD
+    + r"\[?(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T_]"
+    + _CLOCK
+    + _FRACTION
+    + r"(?P<zone>Z|[+-]\d\d:?\d\d)?(?!\d)"
+)
+_JSON = re.compile(
+    r"\{[^\n]{0,400}?\"(?:timestamp|asctime|time|ts|@timestamp)\": ?\"(?P<date>\d{4}-\d\d-\d\d)[ T]"
+    + _CLOCK
+    + _FRACTION
+    + r"(?P<zone>Z|[+-]\d\d:?\d\d)?\""
+)
+_GLOG_YEAR = re.compile(_RANK + r"[VDIWECF](?P<date>\d{8}) " + _CLOCK + r"\.(?P<fraction>\d{6}) {1,8}\d{1,10} \S")
+_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = {name: at for at, name in enumerate(_NAMES, 1)}
+_MONTH = "(?P<month>" + "|".join(_MONTHS) + ")"
+_DAY = " {1,2}(?P<day>\\d{1,2}) "
+# dmesg -T and Storage Scale, with the year at the end.
+_CTIME = re.compile(
+    r"\[?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) " + _MONTH + _DAY + _CLOCK + _FRACTION + r" (?P<year>\d{4})(?:\]|:|$)"
+)
+# Fabric manager, with the year in the middle.
+_MIDDLE = re.compile(r"\[" + _MONTH + _DAY + r"(?P<year>\d{4}) " + _CLOCK + r"\]")
+_SYSLOG = re.compile(_MONTH + _DAY + _CLOCK + _FRACTION + r" [\w.-]{1,253} [^\s:]{1,128}:")
+_TORCH = re.compile(_RANK + r"[VDIWECF](?P<date>\d{4}) " + _CLOCK + r"\.(?P<fraction>\d{6}) {1,8}\d{1,10} \S")
+_NATIVE = re.compile(_RANK + r"\[[VDIWECF](?P<date>\d{3,4}) " + _CLOCK + r"\.\d{9} [^\s\]]{1,200}\]")
+_VLLM = re.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
+    + _CLOCK
+    + r" (?:\[[^\]]{1,200}\]|[^\s\]]{1,200}\])"
+)
 _REPORT = re.compile(r"^ {0,8}time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$", re.MULTILINE)
 
 
@@ -61,32 +92,47 @@ def from_seconds(value: Any) -> int | None:
 
 def dated(text: str) -> Moment | None:
     """The time that a line begins with, if it names the year; not checked for being possible."""
-    found = _FULL.match(text)
-    if not found:
-        return None
-    year, month, day = (int(part) for part in re.split("[-/]", found["date"]))
-    fraction = found["fraction"] or ""
-    base = _at(year, month, day, found["clock"])
+    if found := _FULL.match(text) or (text.startswith("{") and _JSON.match(text)) or None:
+        year, month, day = (int(part) for part in re.split("[-/]", found["date"]))
+        return _moment(_at(year, month, day, found["clock"]), found["fraction"], found["zone"])
+    if found := _GLOG_YEAR.match(text):
+        date = int(found["date"])
+        return _moment(_at(date // 10_000, date // 100 % 100, date % 100, found["clock"]), found["fraction"])
+    if found := _CTIME.match(text):
+        return _moment(
+            _at(int(found["year"]), _MONTHS[found["month"]], int(found["day"]), found["clock"]), found["fraction"]
+        )
+    if found := _MIDDLE.match(text):
+        return _moment(_at(int(found["year"]), _MONTHS[found["month"]], int(found["day"]), found["clock"]), "")
+    return None
+
+
+def _moment(base: int | None, fraction: str | None, zone: str | None = None) -> Moment | None:
     if base is None:
         return None
-    offset = _zone(found["zone"] or "Z")
-    return Moment(base - offset + int((fraction + "0" * 9)[:9]), "printed", 10 ** (9 - len(fraction)))
+    digits = fraction or ""
+    return Moment(base - _zone(zone or "Z") + int((digits + "0" * 9)[:9]), "printed", 10 ** (9 - len(digits)))
 
 
 def printed(text: str, reference: int) -> Moment | None:
     """The time that a line begins with; a form without a year gets the one that lies nearest to ``reference``.
 
     The C++ loggers of PyTorch print nine digits that are not those of the second they stand behind, so whole seconds
-    are kept.
+    are kept. Seconds since boot, as the kernel's ring buffer has them, are no time.
     """
     if moment := dated(text):
         return moment
     if found := _TORCH.match(text):
-        base = _nearest(int(found["date"]), found["clock"], reference)
-        return None if base is None else Moment(base + int(found["fraction"]) * 1_000, "printed", 1_000)
+        date = int(found["date"])
+        return _moment(_nearest(date // 100, date % 100, found["clock"], reference), found["fraction"])
     if found := _NATIVE.match(text):
-        base = _nearest(int(found["date"]), found["clock"], reference)
-        return None if base is None else Moment(base, "printed", SECOND)
+        date = int(found["date"])
+        return _moment(_nearest(date // 100, date % 100, found["clock"], reference), "")
+    if found := _VLLM.match(text):
+        return _moment(_nearest(int(found["month"]), int(found["day"]), found["clock"], reference), "")
+    if found := _SYSLOG.match(text):
+        month = _MONTHS[found["month"]]
+        return _moment(_nearest(month, int(found["day"]), found["clock"], reference), found["fraction"])
     return None
 
 
@@ -101,10 +147,10 @@ def year_of(time: int) -> int:
     return (_EPOCH + timedelta(seconds=time // SECOND)).year
 
 
-def _nearest(date: int, clock: str, reference: int) -> int | None:
+def _nearest(month: int, day: int, clock: str, reference: int) -> int | None:
     year = year_of(reference)
     # Four years either way, so that a 29 February always finds one.
-    found = [_at(candidate, date // 100, date % 100, clock) for candidate in range(year - 4, year + 5)]
+    found = [_at(candidate, month, day, clock) for candidate in range(year - 4, year + 5)]
     return min((time for time in found if time is not None), key=lambda time: abs(time - reference), default=None)
 
 

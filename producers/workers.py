@@ -27,6 +27,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None
     pid: int | None = None
     role: str = ""
+    group: str = ""
     start: int | None = None
     rank_reason: str = ""
 
@@ -40,6 +41,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             rank_reason=self.rank_reason if self.rank is None else "",
             local_rank=self.local_rank,
             role=self.role or "trainer",
+            group=self.group,
         )
 
 

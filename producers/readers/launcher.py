@@ -46,6 +46,11 @@ def recognised(source: Source) -> bool:
         return bool(_MARKS.search(file.read(LIMIT).replace(b"\0", b"")))
 
 
+def speaks(log: LogFile) -> bool:
+    """Whether a launcher wrote lines of a log."""
+    return any(_MARKS.search(record.text.encode("utf-8", "replace")) for record in log.records)
+
+
 def node_of(file: str, known: Iterable[str], mentioned: str) -> str:
     """The node of a launcher's log.
 

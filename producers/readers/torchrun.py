@@ -20,6 +20,7 @@ _MOST_ATTEMPT = 32
 _RUN = re.compile(r"(.+)_[A-Za-z0-9_]{8}$")
 _STREAMS = {"stdout.log": "stdout", "stderr.log": "stderr"}
 _RANK = re.compile(r"\[(?:\S{1,64} )?rank ?(\d{1,7})\]|\brank=(\d{1,7}) (?:local_rank|pid)=")
+_HEAD = 400
 _HOST = re.compile(r"\bhost=([\w.-]{1,253})")
 _PID = re.compile(r"\bpid=(\d{1,9})\b")
 _ROLE = re.compile(r"\bworker started role=([\w-]{1,64})")
@@ -77,7 +78,7 @@ def said(logs: Iterable[LogFile]) -> Said:
     pids: Counter[int] = Counter()
     roles: Counter[str] = Counter()
     for record in (record for log in logs for record in log.records):
-        head = record.prefix + record.text[:400]
+        head = record.prefix + record.text[:_HEAD]
         if "rank" in head and (found := _RANK.search(head)):
             ranks[int(found.group(1) or found.group(2))] += 1
         if "=" in head:
@@ -90,6 +91,13 @@ def said(logs: Iterable[LogFile]) -> Said:
         pid=_agreed(pids),
         role=_agreed(roles) or "",
     )
+
+
+def ranks_named(log: LogFile) -> set[int]:
+    """All ranks that the lines of a log name as their own."""
+    heads = (record.prefix + record.text[:_HEAD] for record in log.records)
+    found = (_RANK.search(head) for head in heads if "rank" in head)
+    return {int(one.group(1) or one.group(2)) for one in found if one}
 
 
 def _agreed(found: Counter[T]) -> T | None:

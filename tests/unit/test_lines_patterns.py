@@ -1,6 +1,7 @@
 """No pattern that reads a line can be made to run away: shown by construction, not by a clock.
 
-Three simple rules over the parse tree of every compiled pattern of ``streams.lines`` and ``schemas.text``:
+Three simple rules over the parse tree of every compiled pattern of ``streams.lines``, ``schemas.text`` and what reads
+lines in ``producers``:
 
 1. A repeat that may run more than ``SMALL`` times holds no repeat of variable length, unless nothing that could fail
    stands behind it: only a failure makes the engine try the other ways to cut the text up (exponential work).
@@ -27,6 +28,10 @@ import pytest
 
 import streams.lines
 
+READERS = [
+    *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
+    *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
+]
 SMALL = 4
 LONG = 4096
 ALPHABET = frozenset(chr(code) for code in range(128))
@@ -53,7 +58,7 @@ def patterns_in(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, re
 def all_patterns() -> dict[str, re.Pattern[str]]:
     names = [module.name for module in pkgutil.walk_packages(streams.lines.__path__, "streams.lines.")]
     found = {}
-    for module in [*names, "schemas.text"]:
+    for module in [*names, "schemas.text", *READERS]:
         for key, value in vars(importlib.import_module(module)).items():
             if not key.startswith("__"):
                 found.update(patterns_in(value, f"{module.rsplit('.', 1)[-1]}.{key}"))
@@ -207,6 +212,7 @@ def test_all_patterns_are_found() -> None:
     assert {name.split(".")[0] for name in PATTERNS} >= {"fatal", "launcher", "layout", "phases", "series", "signature"}
     assert {name.split(".")[0] for name in PATTERNS} >= {"barred", "bars", "dashed", "deepspeed", "megatron", "timers"}
     assert {name.split(".")[0] for name in PATTERNS} >= {"printed_dict", "reading", "torchtitan"}
+    assert {name.split(".")[0] for name in PATTERNS} >= {"forms", "grouping", "levels", "times", "voices"}
     assert sum(name.startswith("fatal.RULES") for name in PATTERNS) >= 5
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from producers.clocks import by_iteration, by_neighbour, ending, settle
+from producers.envelopes.evidence import OWN
+from producers.envelopes.unwrap import unwrapped
 from producers.grouping import group
+from producers.levels import level_of
 from producers.lines import Line, is_binary, read_lines
-from producers.logfile import level_of
 from producers.times import SECOND, Moment, from_seconds, printed, reported
 from producers.timing import ascending
 
@@ -24,7 +26,8 @@ def at(text: str) -> int:
 
 
 def lines(text: str) -> list[Line]:
-    return [Line(number=n, offset=0, size=len(t), text=t) for n, t in enumerate(text.split("\n"), 1) if t.strip()]
+    found = [Line(number=n, offset=0, size=len(t), text=t) for n, t in enumerate(text.split("\n"), 1) if t.strip()]
+    return list(unwrapped(found, OWN))
 
 
 def written(tmp_path: Path, data: bytes) -> Path:
@@ -48,6 +51,32 @@ def written(tmp_path: Path, data: bytes) -> Path:
         ("[after training is done] datetime: 2026-11-29 19:10:13 ", "2026-11-29 19:10:13", 10**9),
         ("[INFO|trainer.py:12] 2026-11-29 18:10:34,878 >> x", "2026-11-29 18:10:34.878", 10**6),
         ("(Worker pid=3, ip=10.0.0.1) 2026-11-29 18:10:34,878 x", "2026-11-29 18:10:34.878", 10**6),
+        (" [2026-05-27 07:58:10.261551] iteration        1/       4 | x", "2026-05-27 07:58:10.261551", 10**3),
+        ("[2026-05-27 07:58:10,261] [INFO] [timer.py:264:stop] epoch=0", "2026-05-27 07:58:10.261", 10**6),
+        ("2026-11-29 17:55:00,843 ERROR root: step failed", "2026-11-29 17:55:00.843", 10**6),
+        ("2026-11-29 17:55:00,843\tINFO worker.py:1841 -- Started", "2026-11-29 17:55:00.843", 10**6),
+        ("2026-11-29 17:55:00.843 | INFO     | module:func:12 - msg", "2026-11-29 17:55:00.843", 10**6),
+        ("[titan] 2026-05-18 16:04:46,338 - root - INFO - step: 14", "2026-05-18 16:04:46.338", 10**6),
+        ("[INFO|trainer.py:2134] 2026-05-18 16:04:46,338 >> x", "2026-05-18 16:04:46.338", 10**6),
+        ("[XTuner][RANK 7][2025-11-04 10:00:00][INFO] msg", "2025-11-04 10:00:00", 10**9),
+        ("[NeMo I 2025-04-11 14:46:18 nemo_logging:393] x", "2025-04-11 14:46:18", 10**9),
+        ("[NeMo W 2025-04-11 14:46:18 nemo_logging:393] rank:3 x", "2025-04-11 14:46:18", 10**9),
+        ("INFO 11-29 12:00:00 ppo_trainer.py:547] Global step 12", "2026-11-29 12:00:00", 10**9),
+        ("WARNING 11-29 12:00:00 [config.py:547] x", "2026-11-29 12:00:00", 10**9),
+        ("I1103 11:57:31.739339 24395 google.cc:2341] Command line", "2026-11-03 11:57:31.739339", 10**3),
+        ("F20241103 11:57:31.739339 24395 google.cc:2341] x", "2024-11-03 11:57:31.739339", 10**3),
+        ("[2026-11-29 12:00:00] host:8:9 [0] a.cc:688 (f) NCCL WARN x", "2026-11-29 12:00:00", 10**9),
+        ("[Fri Aug 30 11:43:09 2024] NVRM: Xid", "2024-08-30 11:43:09", 10**9),
+        ("2024-08-30T11:43:09,123456+00:00 NVRM: Xid", "2024-08-30 11:43:09.123456", 10**3),
+        ("kern  :warn  : 2025-01-21T04:41:44,283302+00:00 NVRM: Xid", "2025-01-21 04:41:44.283302", 10**3),
+        ("Feb 14 05:03:41 host kernel: NVRM", "2027-02-14 05:03:41", 10**9),
+        ("Nov  4 05:03:41 node-7 systemd-networkd[12]: ib0: Lost carrier", "2026-11-04 05:03:41", 10**9),
+        ("Mon Jun 25 22:23:36.298 2018: Close connection", "2018-06-25 22:23:36.298", 10**6),
+        ("Mon Jun 25 16:11:21 2018: Lost membership in cluster", "2018-06-25 16:11:21", 10**9),
+        ("2024-05-01_10:00:00.123+0000: [E] x", "2024-05-01 10:00:00.123", 10**6),
+        ("[Feb 25 2025 13:59:45] [INFO] [tid 1803] x", "2025-02-25 13:59:45", 10**9),
+        ('{"event": "x", "level": "info", "timestamp": "2026-11-29T12:00:00.5Z"}', "2026-11-29 12:00:00.5", 10**8),
+        ('{"message": "x", "asctime": "2026-11-29 12:00:00,843"}', "2026-11-29 12:00:00.843", 10**6),
     ],
 )
 def test_a_printed_time_is_read_with_its_precision(text: str, expected: str, precision: int) -> None:
@@ -56,7 +85,19 @@ def test_a_printed_time_is_read_with_its_precision(text: str, expected: str, pre
 
 @pytest.mark.parametrize(
     "text",
-    ["loaded the checkpoint of 2025-01-01 10:00:00", "2026-13-40 18:10:34,878 x", "W1329 18:11:28.111000 2 t] y", "x"],
+    [
+        "loaded the checkpoint of 2025-01-01 10:00:00",
+        "2026-13-40 18:10:34,878 x",
+        "W1329 18:11:28.111000 2 t] y",
+        "x",
+        "[2397166.983093] NVRM: Xid (PCI:0000:0f:00): 94",
+        "6,339,5140900,-;NVRM: Xid",
+        "May 5 is a day",
+        "INFO 99-99 12:00:00 x.py:1] y",
+        "[Fri Aug 40 11:43:09 2024] x",
+        "F20241399 11:57:31.739339 24395 google.cc:2341] x",
+        '{"message": "2026-11-29 12:00:00"}',
+    ],
 )
 def test_a_line_that_does_not_begin_with_a_time_has_none(text: str) -> None:
     assert printed(text, REFERENCE) is None
@@ -96,6 +137,23 @@ def test_seconds_become_nanoseconds_by_the_microsecond() -> None:
         ("[rank0]:[E1129 18:10:44.4 reducer.cpp:1] z", "ERROR"),
         ("[C1129 18:10:44.4 reducer.cpp:1] z", "CRITICAL"),
         (" iteration 1/ 2 | INFORMATION", ""),
+        ("F20241103 11:57:31.739339 24395 google.cc:2341] x", "CRITICAL"),
+        ("[E ProcessGroupNCCL.cpp:458] [Rank 0] Watchdog caught", "ERROR"),
+        ("[NeMo W 2025-04-11 14:46:18 nemo_logging:393] x", "WARNING"),
+        ("[2026-11-29 12:00:00] host:8:9 [0] a.cc:688 (f) NCCL WARN x", "WARNING"),
+        ("host:8:9 [0] NCCL INFO Bootstrap", "INFO"),
+        ("WARNING:root:msg", "WARNING"),
+        ("2026-11-29 17:55:00,843\tINFO worker.py:1841 -- Started", "INFO"),
+        ("2026-11-29 17:55:00.843 | INFO     | module:func:12 - msg", "INFO"),
+        ("[XTuner][RANK 7][2025-11-04 10:00:00][INFO] msg", "INFO"),
+        ("[INFO|trainer.py:2134] 2026-05-18 16:04:46,338 >> x", "INFO"),
+        ("INFO 11-29 12:00:00 ppo_trainer.py:547] x", "INFO"),
+        ('{"event": "x", "level": "warn", "timestamp": "2026-11-29T12:00:00Z"}', "WARNING"),
+        ('{"message": "ERROR", "levelname": "nonsense"}', ""),
+        ("kern  :err   : 2025-01-21T04:41:44,283302+00:00 NVRM: Xid", "ERROR"),
+        ("3,339,5140900,-;NVRM: Xid", "ERROR"),
+        ("30,339,5140900,-;systemd", "INFO"),
+        ("Mon Jun 25 22:23:36 2018: [X] The mmfs daemon", "CRITICAL"),
     ],
 )
 def test_levels_stand_in_the_usual_places(text: str, level: str) -> None:
@@ -224,13 +282,15 @@ def test_a_line_of_another_thread_does_not_tear_a_traceback() -> None:
     between = "[rank4]:[E1129 18:10:44.472278476 ProcessGroupNCCL.cpp:1] watchdog"
     megatron = " iteration        2/     110 | x"
     found = group(lines("\n".join([head, rest[0], between, megatron, *rest[1:], " iteration        3/     110 | x"])))
-    assert [record.text for record in found] == [TRACEBACK, between, megatron, " iteration        3/     110 | x"]
+    bare = between.removeprefix("[rank4]:")
+    assert [record.text for record in found] == [TRACEBACK, bare, megatron, " iteration        3/     110 | x"]
+    assert [record.prefix for record in found] == ["", "[rank4]:", "", ""]
 
 
 def test_a_failure_report_is_one_record_from_traceback_to_last_rule() -> None:
     rule = "=" * 60
     report = (
-        f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n{rule}\ntrain.py FAILED\n"
+        f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n{rule}\ntrain.py FAILED\n"
         f"{'-' * 60}\nFailures:\n  <NO_OTHER_FAILURES>\n{rule}"
     )
     text = "\n".join(TRACEBACK.split("\n")[:-1]) + "\n" + report

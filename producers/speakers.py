@@ -1,0 +1,98 @@
+"""Who the writers of files are that several wrote: workers that tables or other logs know, or new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from producers.disputes import reason
+from producers.homes import Homes
+from producers.inputs import Unused
+from producers.voices import Spoken, Voice
+from producers.workers import Worker, Workers
+from schemas.identity import Identity
+
+NOT_THE_FIRST = "the first error in its file is of a worker whose rank is not known"
+
+
+class Speakers:
+    """Identities by file and voice; ``workers`` are those that no table and no other log knows.
+
+    ``unknown`` are the files in which the first traceback is of nobody known: the others may be its consequences.
+    """
+
+    def __init__(self, known: Workers, homes: Homes, voices: Sequence[Spoken]) -> None:
+        self.identities: dict[tuple[str, Voice], Identity] = {}
+        self.workers: list[Worker] = []
+        self.unused: list[Unused] = []
+        self._known = known
+        self._new: dict[tuple[str, str, int], Worker] = {}
+        for spoken in voices:
+            job = homes.job_of(spoken.log.file) or known.job
+            self.identities[spoken.log.file, spoken.voice] = self._identity(spoken, job)
+        self.unknown = self._unknown(voices)
+
+    def of_error(self, spoken: Spoken) -> Identity:
+        """The identity under which a voice's tracebacks are sent."""
+        identity = self.identities[spoken.log.file, spoken.voice]
+        if identity.rank is None or spoken.log.file not in self.unknown:
+            return identity
+        return msgspec.structs.replace(identity, rank=None, rank_reason=NOT_THE_FIRST, group="")
+
+    def _unknown(self, voices: Sequence[Spoken]) -> set[str]:
+        firsts: dict[str, tuple[int, bool]] = {}
+        for spoken in voices:
+            file, identity = spoken.log.file, self.identities[spoken.log.file, spoken.voice]
+            line = next((record.line for record in spoken.log.records if record.shape == "traceback"), 0)
+            # What a launcher or driver prints comes after the error that it speaks of.
+            if line and identity.process_type != "launcher":
+                firsts[file] = min(firsts.get(file, (line, True)), (line, identity.rank is None))
+        found = {file: line for file, (line, nobodys) in firsts.items() if nobodys}
+        said = "an error of a worker whose rank is not known; tracebacks behind it name nobody"
+        self.unused += [Unused(file, line, said) for file, line in found.items()]
+        return set(found)
+
+    def _identity(self, spoken: Spoken, job: str) -> Identity:
+        if spoken.launcher:
+            return Identity(job=job, node=spoken.node, rank_reason=spoken.rank_reason, process_type="launcher")
+        worker = self._find(spoken, job)
+        if worker is None:
+            return self._told(spoken, job)
+        if spoken.rank is not None and worker.rank is not None and worker.rank != spoken.rank:
+            note = f"sources disagree: the log speaks of rank {spoken.rank}, the table of starts of rank {worker.rank}"
+            self.unused.append(Unused(spoken.log.file, 0, note))
+            doubt = reason(tuple(sorted((spoken.rank, worker.rank))))
+            return Identity(job=job, attempt=worker.attempt, node=worker.node, rank_reason=doubt, role="trainer")
+        return worker.identity()
+
+    def _find(self, spoken: Spoken, job: str) -> Worker | None:
+        """The worker of a voice, by its process if that is known, else by its rank."""
+        time = spoken.log.first()
+        if spoken.voice.pid >= 0 and (worker := self._known.by_pid(spoken.voice.pid, spoken.voice.pod, time, job)):
+            return worker
+        if spoken.rank is None or spoken.group:
+            return None
+        return self._known.find(spoken.rank, "", None, time or 0, job)
+
+    def _told(self, spoken: Spoken, job: str) -> Identity:
+        """The identity of a worker as its own file describes it; several voices may be of one worker."""
+        worker = Worker(
+            job=job,
+            attempt="0",
+            node=spoken.node,
+            local_rank=spoken.local,
+            rank=spoken.rank,
+            pid=spoken.voice.pid if spoken.voice.pid >= 0 else None,
+            role=spoken.role,
+            group=spoken.group,
+            start=spoken.log.first(),
+            rank_reason=spoken.rank_reason,
+        )
+        if spoken.rank is None:
+            return worker.identity()
+        key = (job, spoken.group, spoken.rank)
+        if key not in self._new:
+            self._new[key] = worker
+            self.workers.append(worker)
+        return self._new[key].identity()

@@ -1,0 +1,244 @@
+"""The writers of a file that several write to, told apart by what envelopes and labels prove.
+
+A label is one of two things: torchrun's tee prints the local rank, PyTorch's own loggers and hook the global one. Where
+neither stands, lines of one pod or one task may be of all the ranks that run there, so nobody is named for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from producers.grouping import Record
+from producers.logfile import LogFile, of_logger
+from producers.readers import torchrun
+
+_STARTED = re.compile(
+    r"- \((?:node_id=\w{1,128}, )?ip=([\w.:]{2,45}), pid=(\d{1,9})\) world_rank=(\d{1,7}), local_rank=(\d{1,5})"
+)
+_ITSELF = re.compile(r"\bworld rank: (\d{1,7})\b|\[rank=(\d{1,7}), world_size=\d")
+_WORLD = re.compile(r"(?:\busing world size|\bWORLD_SIZE|\bworld_size)[=: ]{1,4}(\d{1,7})\b")
+_HEAD = 400
+_NO_ROLE = ("", "default", "rank")
+
+
+class Voice(msgspec.Struct, frozen=True, order=True):
+    """One writer of a file: where it runs as far as envelopes say, and the number of its label.
+
+    ``local`` is a local rank, ``rank`` a global one; null where the labels do not tell. ``shared`` where workers of
+    several nodes may have the same local rank here.
+    """
+
+    pod: str = ""
+    container: str = ""
+    actor: str = ""
+    pid: int = -1
+    ip: str = ""
+    component: int = -1
+    task: int = -1
+    role: str = ""
+    local: int | None = None
+    rank: int | None = None
+    shared: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is one process, so that what one of its lines says of itself holds for all of them."""
+        return self.pid >= 0 or (self.local is not None and not self.shared)
+
+    @property
+    def node(self) -> tuple[str, str, int, int]:
+        """What tells the node apart on which it runs."""
+        return self.pod, self.ip, self.component, self.task
+
+    @property
+    def nobody(self) -> bool:
+        """Whether no envelope and no label says anything of it."""
+        return self == Voice()
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """What a voice said, and who it is: rank and local rank with the reason where the rank is null."""
+
+    voice: Voice
+    log: LogFile
+    rank: int | None = None
+    local: int | None = None
+    rank_reason: str = ""
+    role: str = ""
+    group: str = ""
+    node: str = ""
+    launcher: bool = False
+
+
+def voices_of(log: LogFile) -> list[Spoken]:
+    """The writers of a file, each with its own records, in order of their envelopes."""
+    shared = _shared(log)
+    records: dict[Voice, list[Record]] = defaultdict(list)
+    for record in log.records:
+        voice, rank = _voice(record, teed=log.teed)
+        if voice.local is not None and voice.node in shared:
+            voice = msgspec.structs.replace(voice, shared=True)
+        if not voice.alone:
+            voice = msgspec.structs.replace(voice, rank=rank)
+        prefix = "" if rank is None else f"[rank{rank}]: "
+        records[voice].append(msgspec.structs.replace(record, prefix=prefix))
+    logs = {voice: LogFile(log.file, records[voice], []) for voice in sorted(records, key=_order)}
+    started = _started(log.records)
+    tasks = _tasks_are_ranks(logs)
+    # Such envelopes are around all that workers print; PyTorch's own label is not.
+    labelled = any(msgspec.structs.replace(voice, rank=None) != Voice() for voice in logs)
+    found = [_spoken(voice, one, started, tasks, labelled) for voice, one in logs.items()]
+    actors = {spoken.voice.actor for spoken in found if spoken.voice.actor and spoken.rank is not None}
+    # Ranks of several kinds of actors begin at 0 in each of them.
+    if len(actors) > 1:
+        found = [
+            msgspec.structs.replace(spoken, group=spoken.voice.actor) if spoken.voice.actor else spoken
+            for spoken in found
+        ]
+    return found
+
+
+def _order(voice: Voice) -> tuple[object, ...]:
+    numbers = (-1 if number is None else number for number in (voice.local, voice.rank))
+    place = (voice.pod, voice.container, voice.actor, voice.pid, voice.ip, voice.component, voice.task, voice.role)
+    return (*place, *numbers, voice.shared)
+
+
+def _voice(record: Record, *, teed: bool) -> tuple[Voice, int | None]:
+    """The voice of a record, and the global rank that its label names.
+
+    A program may print such a label itself, with whatever number; PyTorch's loggers and hook mean the global rank.
+    """
+    wrap = record.wrap
+    place = Voice(
+        pod=wrap.pod,
+        container=wrap.container,
+        actor=wrap.actor,
+        pid=-1 if wrap.pid is None else wrap.pid,
+        ip=wrap.ip,
+        component=-1 if wrap.component is None else wrap.component,
+        task=-1 if wrap.task is None else wrap.task,
+    )
+    labels = wrap.labels
+    if labels and teed:
+        (role, local), *inner = labels
+        place = msgspec.structs.replace(place, role=role, local=local)
+        labels = tuple(inner)
+    named = labels and labels[-1][0] == "rank" and (record.shape != "line" or of_logger(record.text))
+    return place, labels[-1][1] if named else wrap.rank
+
+
+def _shared(log: LogFile) -> set[tuple[str, str, int, int]]:
+    """The nodes that may be several: nothing tells them apart, or their global ranks do not fit one node.
+
+    On one node the global ranks are the local ones and a number that is the same for all.
+    """
+    if not log.teed:
+        return set()
+    locals_: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
+    bases: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
+    for record in log.records:
+        voice, rank = _voice(record, teed=True)
+        if voice.local is not None:
+            locals_[voice.node].add(voice.local)
+            if rank is not None:
+                bases[voice.node].add(rank - voice.local)
+    whole = _worlds(log.records)
+    return {
+        node
+        for node, found in locals_.items()
+        if len(bases[node]) > 1 or (node == Voice().node and whole != {len(found)})
+    }
+
+
+def _worlds(records: Sequence[Record]) -> set[int]:
+    return {int(world) for record in records for world in _WORLD.findall(record.text[:_HEAD])}
+
+
+def _started(records: Sequence[Record]) -> dict[tuple[str, int], tuple[int, int] | None]:
+    """Rank and local rank by address and process id, as Ray's trainer lists them; null where it contradicts itself."""
+    found: dict[tuple[str, int], tuple[int, int] | None] = {}
+    for record in records:
+        if "world_rank=" not in record.text:
+            continue
+        for ip, pid, rank, local in _STARTED.findall(record.text):
+            numbers = int(rank), int(local)
+            for key in ((ip, int(pid)), ("", int(pid))):
+                found[key] = numbers if found.get(key, numbers) == numbers else None
+    return found
+
+
+def _tasks_are_ranks(logs: dict[Voice, LogFile]) -> bool:
+    """Whether ``srun`` started one task for each GPU, so that the number of a task is a global rank.
+
+    Shown where several tasks name their own rank and it is always that number, or where there are as many tasks as the
+    world has ranks. With one task a node the ranks of a task differ from its number on all nodes but the first.
+    """
+    tasks = {voice.task for voice in logs if voice.task >= 0}
+    if not tasks or any(voice.local is not None or voice.component >= 0 for voice in logs):
+        return False
+    ranks: dict[int, set[int]] = defaultdict(set)
+    worlds: set[int] = set()
+    for voice, log in logs.items():
+        worlds |= _worlds(log.records)
+        rank = _said(log) if voice.rank is None else voice.rank
+        if voice.task >= 0 and rank is not None:
+            ranks[voice.task].add(rank)
+    if any(found != {task} for task, found in ranks.items()):
+        return False
+    return len(ranks) > 1 or (worlds == {len(tasks)} and len(tasks) > 1 and max(tasks) == len(tasks) - 1)
+
+
+def _said(log: LogFile) -> int | None:
+    """The rank that a process's lines name as their own, null if they name none or several."""
+    itself = {int(one or other) for record in log.records for one, other in _ITSELF.findall(record.text[:_HEAD])}
+    itself |= torchrun.ranks_named(log)
+    return itself.pop() if len(itself) == 1 else None
+
+
+def _spoken(
+    voice: Voice,
+    log: LogFile,
+    started: dict[tuple[str, int], tuple[int, int] | None],
+    tasks: bool,
+    labelled: bool,
+) -> Spoken:
+    listed = started.get((voice.ip, voice.pid)) if voice.pid >= 0 else None
+    rank, local = listed or (voice.rank, voice.local)
+    reason = ""
+    if voice.alone:
+        said = _said(log)
+        if rank is not None and said is not None and rank != said:
+            rank, reason = None, f"sources disagree: rank {rank} by the launcher, rank {said} by its own lines"
+        elif rank is None:
+            rank = said
+    elif rank is None and voice.task >= 0 and tasks:
+        rank = voice.task
+    host = torchrun.said([log]).host if voice.alone else ""
+    return Spoken(
+        voice=voice,
+        log=log,
+        rank=rank,
+        local=local,
+        rank_reason="" if rank is not None else reason or _reason(voice, labelled),
+        role=voice.actor or ("" if voice.role in _NO_ROLE else voice.role),
+        node=host or voice.pod or voice.ip,
+        launcher=voice.nobody and labelled,
+    )
+
+
+def _reason(voice: Voice, labelled: bool) -> str:
+    if voice.local is not None:
+        several = ", and it may be of several nodes" if voice.shared else ", and nothing names the global one"
+        return f"the label {voice.role}{voice.local} is a local rank{several}"
+    if voice.pid >= 0:
+        return "no line says which rank this process is"
+    if voice.task >= 0:
+        return "a task of srun, and nothing shows that there is one for each GPU"
+    if voice.nobody and labelled:
+        return "without the label that others in this file have"
+    return "several ranks may write here, and no label tells them apart"
