@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from streams.watchdog import Health, Watchdog
+from streams.watchdog import Watchdog
 
 LOOK_S = 1.0
 """How often it looks."""
@@ -35,10 +35,11 @@ def _watch(dogs: Sequence[Watchdog], away: Callable[[], bool]) -> None:
         for dog in dogs:
             lost = dog.lost(time.monotonic())
             if lost is not None:
-                if lost is Health.LOOP_STANDS:
+                reason = "Kafka is away and nothing was taken in"
+                if not away():
                     # Where it stands only its stacks can tell.
                     faulthandler.dump_traceback(all_threads=True)
-                reason = "Kafka is away and nothing was taken in" if away() else lost.value
+                    reason = lost.value
                 said = f"rankwatch: {reason} for {dog.patience_s:g} s: giving up, for others to take over"
                 print(said, file=sys.stderr, flush=True)
                 os._exit(1)
