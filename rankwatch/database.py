@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sinks.clickhouse import Client, open_client
 from sinks.lock import Wait
+from streams.ending import say
 
 WAIT_S = 5.0
 """How long a command waits for another one to let go of the embedded database; most need less for all they do."""
@@ -17,10 +17,6 @@ WAIT_S = 5.0
 @contextmanager
 def database(dsn: str, command: str, *, read_only: bool = False) -> Iterator[Client]:
     """The database, for as long as the context lasts; others who want it are told the command. Raises SinkError."""
-    wait = Wait(seconds=WAIT_S, pause=time.sleep, say=_say)  # noqa: TID251 - the wiring may wait
+    wait = Wait(seconds=WAIT_S, pause=time.sleep, say=say)  # noqa: TID251 - the wiring may wait
     with open_client(dsn, wait=wait, who=f"rankwatch {command}", read_only=read_only) as client:
         yield client
-
-
-def _say(text: str) -> None:
-    print(f"rankwatch: {text}", file=sys.stderr, flush=True)

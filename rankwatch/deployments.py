@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rankwatch.errors import UsageError
 from schemas.deployment import Deployment, Ticks
 from schemas.topics import TOPICS
+from streams.ending import say
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_settings import KafkaSettings, kafka_settings
 from streams.log.kafka_topics import open_deployment
@@ -53,4 +53,4 @@ def deployment_of(arguments: argparse.Namespace, ticks: Ticks = "workers") -> It
 def announce(text: str, address: str) -> None:
     """Say on stderr that a service runs, and where its endpoint is."""
     where = f"; http://{address}/metrics" if address else ""
-    print(f"rankwatch: {text}{where}", file=sys.stderr, flush=True)
+    say(f"{text}{where}")

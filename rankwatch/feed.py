@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from contextlib import ExitStack
 
 from rankwatch.deployments import deployment_of
@@ -14,6 +13,7 @@ from rankwatch.text import console, headline, notice_line
 from schemas.entries import read_entry
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
+from streams.ending import say
 from streams.log.kafka_tail import KafkaTail
 from streams.report import as_json, moment, publication
 
@@ -45,7 +45,7 @@ class Feed:
     def _read(topic: str, entry: Entry) -> Incident | Notice | None:
         read = read_entry(entry, topic, -1, "feed")
         if isinstance(read, DeadLetter):
-            print(f"rankwatch: {topic}, offset {entry.offset}: {read.reason}", file=sys.stderr, flush=True)
+            say(f"{topic}, offset {entry.offset}: {read.reason}")
             return None
         record: Incident | Notice = read[1]
         return record

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 
+from streams.ending import say
 from streams.watchdog import Watchdog
 
 LOOK_S = 1.0
@@ -40,6 +40,5 @@ def _watch(dogs: Sequence[Watchdog], away: Callable[[], bool]) -> None:
                     # Where it stands only its stacks can tell.
                     faulthandler.dump_traceback(all_threads=True)
                     reason = lost.value
-                said = f"rankwatch: {reason} for {dog.patience_s:g} s: giving up, for others to take over"
-                print(said, file=sys.stderr, flush=True)
+                say(f"{reason} for {dog.patience_s:g} s: giving up, for others to take over")
                 os._exit(1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 
+from streams.ending import say
 from streams.live import LiveStages
 from streams.runner import Runner
 
@@ -52,4 +52,4 @@ def _watch(letters: DeadLetters) -> None:
     while not pause.wait(LOOK_S):
         said = letters.look()
         if said:
-            print(f"rankwatch: {said}", file=sys.stderr, flush=True)
+            say(said)

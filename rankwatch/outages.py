@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from streams.ending import say
 from streams.log.kafka_probe import KafkaProbe
 from streams.log.kafka_settings import KafkaSettings
 from streams.outage import Outage
@@ -39,5 +39,5 @@ def _watch(probe: KafkaProbe, outage: Outage, over: threading.Event) -> None:
         reason = probe.silent(ANSWER_S)
         line = outage.back(time.time()) if reason is None else outage.away(asked, reason)
         if line and not over.is_set():
-            print(f"rankwatch: {line}", file=sys.stderr, flush=True)
+            say(line)
         probe.rest(AGAIN_S if outage.is_on else LOOK_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from producers.publish import clock_of, stream
 from producers.recording import Recording, merged, read_recording
@@ -14,6 +13,7 @@ from rankwatch.progress import watching
 from rankwatch.text import console, print_unused, printable
 from schemas.identity import NO_JOB
 from streams.config import StreamConfig
+from streams.ending import say
 from streams.report import moment
 
 OWN_DEPLOYMENT = "rankwatch topics create --topic-prefix NAME. --ticks publisher"
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         recording = merged([read_recording(folder) for folder in arguments.folders])
         clock = clock_of(log)
         if warning := lateness(recording, clock, config):
-            print(f"rankwatch: {warning}", file=sys.stderr, flush=True)
+            say(warning)
         ticks = stream(
             recording,
             log,

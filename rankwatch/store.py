@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import threading
 import time
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from sinks.live import NOT_COMMITTED, LiveSink
 from sinks.metrics import SinkMetrics
 from sinks.migrate import migrate
 from sinks.sink import SINK_TOPICS
+from streams.ending import say
 from streams.log.kafka_group import KafkaGroup
 from streams.log.kafka_settings import DEFAULT_PREFIX, KafkaSettings
 from streams.outage import Outage
@@ -62,17 +62,13 @@ def run(arguments: argparse.Namespace) -> int:
         guard([dog], lambda: outage.is_on)
         _loop(sink, group, vitals, stop, outage)
         sink.finish()
-        _say(f"stored {sum(sink.counts.values())} rows")
+        say(f"stored {sum(sink.counts.values())} rows")
     return 0
 
 
 def run_id_of(settings: KafkaSettings) -> str:
     """The run id of a deployment's rows: its prefix, so that several can share a database; empty for the default."""
     return "" if settings.prefix == DEFAULT_PREFIX else settings.prefix
-
-
-def _say(text: str) -> None:
-    print(f"rankwatch: {text}", file=sys.stderr, flush=True)
 
 
 def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Event, outage: Outage) -> None:
@@ -89,14 +85,14 @@ def _loop(sink: LiveSink, group: KafkaGroup, vitals: Vitals, stop: threading.Eve
             vitals.lags = group.lags()
             if group.gone > gone:
                 gone = group.gone
-                _say(GONE.format(gone))
+                say(GONE.format(gone))
         # While the database is away nothing moves on, and that is no fault of this process.
         vitals.excused = bool(sink.trouble)
         # Of an outage of Kafka the operator is told as such.
         trouble = "" if outage.is_on and sink.trouble == NOT_COMMITTED else sink.trouble
         if trouble != said:
             said = trouble
-            _say(f"waiting: {said}" if said else "going on")
+            say(f"waiting: {said}" if said else "going on")
 
 
 def _database(stack: ExitStack, dsn: str, stopping: threading.Event) -> Client | None:
@@ -113,7 +109,7 @@ def _database(stack: ExitStack, dsn: str, stopping: threading.Event) -> Client |
                 if scheme(dsn) == "chdb":
                     raise
                 if waited_s >= said_s:
-                    _say(f"waiting: {error}{f', for {waited_s:.0f} s now' if waited_s else ''}")
+                    say(f"waiting: {error}{f', for {waited_s:.0f} s now' if waited_s else ''}")
                     said_s = max(2 * waited_s, 30.0)
         stopping.wait(wait_s)
         waited_s += wait_s

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
+from streams.lines import phases
 from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
@@ -18,7 +19,7 @@ from streams.lines.series import readings_of
 from streams.lines.signature import HEX, UUID, XID, fold, shape, shape_of_line, signature_of
 from streams.lines.traceback import has_traceback
 
-LONGEST = 400
+LONGEST = phases.LONGEST
 """Characters; every reader of lines looks at least so far, and a longer line is seldom seen again."""
 
 KNOWN = 16_384

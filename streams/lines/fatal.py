@@ -15,12 +15,10 @@ from schemas.events import Frame, Log
 from schemas.identity import shortened
 from schemas.results import Area, Fatal
 from streams.lines.predefined import VOCABULARY, Spoken, follows, speaks, spoken_error, spoken_line
-from streams.lines.signature import shape, signature_of
+from streams.lines.signature import LIMIT, shape, signature_of
 from streams.lines.traceback import Traceback, has_traceback, parse_chain
 from streams.lines.vocabulary.template import Predefined
 from streams.stacks import activity_of
-
-_LONGEST = 4096
 
 RULES = VOCABULARY
 
@@ -67,7 +65,7 @@ def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
         return None
     area = spoken.template.area
     if spoken.template in (_EXCEPTION, _ASSERTION):
-        area = _area_of(chain[-1], event.text[:_LONGEST], trained)
+        area = _area_of(chain[-1], event.text[:LIMIT], trained)
     elif area == "data" and _CHECKPOINT.search(spoken.said):
         area = "checkpoint"
     return _fatal(event, spoken, area, chain[-1].exception if chain else "")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from schemas.results import CausalRole
-from streams.lines.signature import peel
+from streams.lines.signature import LIMIT, peel
 from streams.lines.vocabulary import gpus, kernel, launcher, nccl, network, storage, training
 from streams.lines.vocabulary.template import Predefined
 from streams.lines.vocabulary.xid import FOLLOWERS, code_of, pci_id
@@ -31,9 +31,6 @@ VOCABULARY: tuple[Predefined, ...] = (
     *launcher.LAUNCHER,
 )
 """All of it, in the order in which it is tried: what victims print comes before what a cause may look like."""
-
-LONGEST = 4096
-"""Characters of a line that are read."""
 
 _NAME = re.compile(r"\(\?P<\w{1,32}>")
 
@@ -64,7 +61,7 @@ class Spoken(msgspec.Struct, frozen=True):
 
 def said_in(text: str) -> str:
     """What of a record without a traceback is looked at: its first line, peeled and bounded."""
-    return peel(text.split("\n", 1)[0][:LONGEST])
+    return peel(text.split("\n", 1)[0][:LIMIT])
 
 
 def speaks(text: str) -> bool:
