@@ -1,20 +1,20 @@
-"""Log templates of a job: one Drain3 tree, fed with new signatures in canonical order at window close.
+"""Log templates of a job: which signatures are one template, by the set of those seen so far.
 
-A template's id is a hash of its text, never Drain's cluster number, which depends on order. When a template
-generalises its old ids become aliases; signatures never change. The tree is written down as the texts it was fed,
-in order, since it is a function of them; nothing is unpickled. Signatures of lines that the field knows are not fed to
-the tree: their template has the predefined id, the same in every job, and no other line can become part of it.
+A template's id is a hash of its text. When a template generalises its old ids become aliases; signatures never change.
+The grouping is written down as the masked texts, since it is a function of them (``streams/mining.py``); nothing is
+unpickled. Signatures of lines that the field knows are not mined: their template has the predefined id, the same in
+every job, and no other line can become part of it.
 """
 
 from __future__ import annotations
 
 import msgspec
-from drain3 import TemplateMiner
-from drain3.template_miner_config import TemplateMinerConfig
 
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
 from schemas.results import SignatureCount, SuspiciousTemplate, Template, Window
+from streams.lines.form import form_of
+from streams.mining import templates_of
 from streams.view import AttemptView, AttemptWindow
 
 SUSPICIOUS_LIMIT = 5
@@ -32,35 +32,23 @@ class Use(msgspec.Struct, kw_only=True):
 
 
 class TemplateState(msgspec.Struct, kw_only=True):
-    """``fed`` are (signature, masked text) in the order in which the tree saw them; ``uses`` by attempt|signature.
+    """``mined`` are masked texts by signature, ``aliases`` the ids that a template had before, by its id.
 
-    ``predefined`` has the predefined template's id and the masked text of signatures that the tree does not see.
+    ``predefined`` has the predefined template's id and the masked text of signatures that are not mined. ``uses`` are
+    by attempt|signature.
     """
 
-    fed: list[tuple[str, str]] = []
+    mined: dict[str, str] = {}
+    aliases: dict[str, list[str]] = {}
     predefined: dict[str, tuple[str, str]] = {}
     first_seen: dict[str, int] = {}
     uses: dict[str, Use] = {}
     overflow: int = 0
 
 
-def _miner(limit: int) -> TemplateMiner:
-    config = TemplateMinerConfig()
-    config.drain_sim_th = 0.5
-    config.drain_depth = 4
-    config.drain_max_clusters = limit
-    config.mask_prefix, config.mask_suffix = "<", ">"
-    config.profiling_enabled = False
-    return TemplateMiner(config=config)
-
-
 def template_id(text: str) -> str:
     """The id of a template's canonical text."""
     return stable_id("template", text)
-
-
-Cluster = int | str
-"""Drain's number of a template, or the id of a predefined one."""
 
 
 class TemplateBook:
@@ -73,77 +61,87 @@ class TemplateBook:
         self.state = state
         self._job = job
         self._limit = limit
-        self._miner = _miner(limit)
-        self._cluster_of: dict[str, Cluster] = {}
-        self._ids: dict[Cluster, list[str]] = {}
-        for signature, masked in state.fed:
-            self._feed(signature, masked)
-        for signature, (id_, _) in state.predefined.items():
-            self._assign(signature, id_)
-
-    def _feed(self, signature: str, masked: str) -> int:
-        mined = self._miner.add_log_message(masked or "<EMPTY>")
-        cluster: int = mined["cluster_id"]
-        self._cluster_of[signature] = cluster
-        known = self._ids.setdefault(cluster, [])
-        current = template_id(mined["template_mined"])
-        if not known or known[-1] != current:
-            known.append(current)
-        return cluster
-
-    def _assign(self, signature: str, id_: str) -> None:
-        self._cluster_of[signature] = id_
-        self._ids[id_] = [id_]
+        self._forms = {signature: form_of(masked) for signature, masked in state.mined.items()}
+        self._templates: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._group()
 
     def learn(self, summaries: list[Window]) -> list[Template]:
-        """Feed the window's new signatures in canonical order; returns the templates that are new or changed."""
-        fresh: dict[str, SignatureCount] = {}
-        for summary in summaries:
-            for count in summary.signatures:
-                if count.signature in self._cluster_of or count.signature in self.state.first_seen:
-                    continue
-                before = fresh.get(count.signature)
-                if before is None or (count.first, count.predefined) < (before.first, before.predefined):
-                    fresh[count.signature] = count
-        touched: set[int] = set()
-        named: set[str] = set()
-        for count in sorted(fresh.values(), key=lambda count: (count.masked, count.signature)):
-            known = self.state.predefined if count.predefined else self.state.fed
+        """Take in the window's new signatures; returns the templates that are new or changed, in order of their ids."""
+        before = self._members()
+        for count in sorted(self._fresh(summaries), key=lambda count: (count.masked, count.signature)):
+            known = self.state.predefined if count.predefined else self.state.mined
             if len(known) >= self._limit:
                 self.state.overflow += 1
                 continue
             self.state.first_seen[count.signature] = count.first
             if count.predefined:
                 self.state.predefined[count.signature] = (count.predefined, count.masked)
-                self._assign(count.signature, count.predefined)
-                named.add(count.predefined)
             else:
-                self.state.fed.append((count.signature, count.masked))
-                touched.add(self._feed(count.signature, count.masked))
-        return [*map(self._record, sorted(touched)), *map(self._record, sorted(named))]
+                self.state.mined[count.signature] = count.masked
+                self._forms[count.signature] = form_of(count.masked)
+        if len(self.state.mined) + len(self.state.predefined) == len(self._ids):
+            return []
+        self._regroup()
+        after = self._members()
+        return [self._record(id_, after[id_]) for id_ in sorted(after) if after[id_] != before.get(id_)]
+
+    def _fresh(self, summaries: list[Window]) -> list[SignatureCount]:
+        fresh: dict[str, SignatureCount] = {}
+        for summary in summaries:
+            for count in summary.signatures:
+                if count.signature in self._ids:
+                    continue
+                before = fresh.get(count.signature)
+                if before is None or (count.first, count.predefined) < (before.first, before.predefined):
+                    fresh[count.signature] = count
+        return list(fresh.values())
+
+    def _group(self) -> None:
+        """Which signature belongs to which template, as a function of all that were seen."""
+        forms = set(self._forms.values())
+        if not forms <= self._templates.keys():
+            self._templates = templates_of(forms)
+        text_of = {signature: self._templates[form] for signature, form in self._forms.items()}
+        id_of = {text: template_id(text) for text in set(text_of.values())}
+        self._texts = {id_: text for text, id_ in id_of.items()}
+        self._ids = {signature: id_of[text] for signature, text in text_of.items()}
+        for signature, (id_, masked) in self.state.predefined.items():
+            self._ids[signature] = id_
+            self._texts[id_] = min(masked, self._texts.get(id_, masked))
+
+    def _regroup(self) -> None:
+        before = self._ids
+        self._group()
+        heirs: dict[str, str] = {}
+        for signature in sorted(before):
+            if before[signature] not in self._texts:
+                heirs.setdefault(before[signature], self._ids[signature])
+        aliases = self.state.aliases
+        for id_, heir in sorted(heirs.items()):
+            aliases[heir] = sorted({*aliases.get(heir, []), *aliases.pop(id_, []), id_} - self._texts.keys())
+
+    def _members(self) -> dict[str, list[str]]:
+        """The signatures of each template, sorted."""
+        members: dict[str, list[str]] = {}
+        for signature in sorted(self._ids):
+            members.setdefault(self._ids[signature], []).append(signature)
+        return members
 
     def template_of(self, signature: str) -> str:
-        """The id of a signature's template as of now; nothing where it was never fed."""
-        cluster = self._cluster_of.get(signature)
-        return "" if cluster is None else self._ids[cluster][-1]
+        """The id of a signature's template as of now; nothing where it was never taken in."""
+        return self._ids.get(signature, "")
 
-    def _record(self, cluster: Cluster) -> Template:
-        signatures = sorted(signature for signature, owner in self._cluster_of.items() if owner == cluster)
-        ids = self._ids[cluster]
+    def _record(self, id_: str, signatures: list[str]) -> Template:
         return Template(
-            id=ids[-1],
+            id=id_,
             job=self._job,
-            text=self._text(cluster),
+            text=self._texts[id_],
             signatures=signatures,
             first_seen=min(self.state.first_seen[signature] for signature in signatures),
-            aliases=ids[:-1],
+            aliases=self.state.aliases.get(id_, []),
         )
-
-    def _text(self, cluster: Cluster) -> str:
-        if isinstance(cluster, str):
-            return min(masked for id_, masked in self.state.predefined.values() if id_ == cluster)
-        found = self._miner.drain.id_to_cluster.get(cluster)
-        return found.get_template() if found is not None else ""
 
     def note(self, window: AttemptWindow) -> None:
         """Remember who printed what, for telling which templates stand apart."""
@@ -151,7 +149,7 @@ class TemplateBook:
         for summary in window.summaries:
             rank = summary.identity.rank
             for count in summary.signatures:
-                if rank is None or count.signature not in self._cluster_of:
+                if rank is None or count.signature not in self._ids:
                     continue
                 first, last, ranks = found.get(count.signature, (count.first, count.last, set()))
                 ranks.add(rank)
@@ -176,7 +174,7 @@ class TemplateBook:
         Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart.
         """
         found = []
-        for cluster, use in self._uses(view.attempt).items():
+        for id_, use in self._uses(view.attempt).items():
             members = max(len(view.members), 1)
             few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
             by_suspect = few and bool(set(use.ranks) & set(suspects))
@@ -190,8 +188,8 @@ class TemplateBook:
             if not few and use.first > onset + AROUND_NS:
                 continue
             template = SuspiciousTemplate(
-                id=self._ids[cluster][-1],
-                text=self._text(cluster),
+                id=id_,
+                text=self._texts[id_],
                 first_seen=use.first,
                 ranks=rank_ranges(use.ranks),
                 axis="space" if few else "time",
@@ -200,15 +198,15 @@ class TemplateBook:
         found.sort(key=lambda item: item[:3])
         return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
 
-    def _uses(self, attempt: str) -> dict[Cluster, Use]:
+    def _uses(self, attempt: str) -> dict[str, Use]:
         """Who printed each template in the attempt; its signatures together."""
-        uses: dict[Cluster, Use] = {}
-        for signature, cluster in self._cluster_of.items():
+        uses: dict[str, Use] = {}
+        for signature, id_ in self._ids.items():
             use = self.state.uses.get(f"{attempt}|{signature}")
             if use is None:
                 continue
-            known = uses.get(cluster)
-            uses[cluster] = (
+            known = uses.get(id_)
+            uses[id_] = (
                 Use(first=use.first, last=use.last, ranks=use.ranks)
                 if known is None
                 else Use(

@@ -46,25 +46,44 @@ _HEXADECIMAL = re.compile(
 _MAYBE_HEXADECIMAL = re.compile(r"0[a-fA-FxX]|[a-fA-F]0")
 """Where the folding of the digits lacks it nothing is hexadecimal but a UUID of blocks all of one kind."""
 
-VARIABLE = r"""
-      (?P<TIME>(?<![\w.])0-0-0[ T_]0:0:0(?:[.,]0)?Z?)
-    | (?P<IP>(?<![\w.])(?:\[::(?:ffff:)?)?0\.0\.0\.0\]?(?::0)?(?![\w.]))
-    | (?P<URL>(?<!\w)(?:https?|s3|s0|gs|hdfs|file)://[^\s"'<>]{1,1000})
-    | (?P<PATH>(?<![\w.<])/(?:[\w.+@=\x01\x02-]{1,255}/?){1,64})
-    | (?P<UUID>\x02)
-    | (?P<HEX>\x01)
-    | (?P<NUM>(?<![A-Za-z_0])[+-]?0(?:\.0)?(?:[eE][+-]?0)?|0|(?<=[:=][ ])(?i:nan|[+-]?inf)(?!\w))
-    """
-"""What the variables of a folded line look like, the alternatives in order."""
+_DAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[ ]{1,2})?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]{1,2}0"
+_DATE = rf"{_DAY}[ ](?:0[ ])?0:0:0(?:\.0)?(?:[ ][A-Z]{{3,4}})?(?:[ ]0)?"
+_PORT = r"(?::0)?"
+_COUNTRY = "cn|uk|de|fr|jp|kr|tw|hk|mx|br|eu|ru|nl|pl|ca|au|ch|se|io|ai"
+_DURATION = "ns|us|ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?"
+_BYTES = "[KMGTP]i?B|B|bytes?"
+
+VARIABLES = {
+    "TIME": rf"(?<![\w.])0-0-0[ T_]0[:,]0[:,]0(?:[.,]0)?Z? | (?<!\w){_DATE}(?!\w)",
+    # Of devices (PCI), adapters and networks (IPv6); a time of day looks like one of them once it is folded.
+    "ADDR": r"(?<![\w:.])(?=[a-fA-F:]{0,40}0)[0a-fA-F]{1,8}:[0a-fA-F]{0,4}:[0a-fA-F:]{0,30}[0a-fA-F](?:\.0)?(?!:?\w)",
+    "IP": rf"(?<![\w.])(?:\[::(?:ffff:)?)?0\.0\.0\.0\]?{_PORT}(?![\w.])",
+    "URL": r"""(?<!\w)(?:https?|s3|s0|gs|hdfs|file)://[^\s"'<>]{1,1000}""",
+    # Where the last name may also be a module's or a file's, a host has three names at least.
+    "HOST": rf"""
+        (?<![\w.@/-])[A-Za-z0][A-Za-z0.-]{{0,250}}\.(?:com|org|edu|gov|mil)(?:\.[a-z]{{2}})?{_PORT}(?!\.?[\w/-])
+      | (?<![\w.@/-])[A-Za-z0][A-Za-z0-]{{0,63}}\.[A-Za-z0.-]{{1,250}}
+        \.(?:net|local|localdomain|internal|lan|svc|arpa|{_COUNTRY}){_PORT}(?!\.?[\w/-])""",
+    "PATH": r"""
+        (?<![\w.<>)\]~])(?:\.{1,2}|~)?/(?:[\w.+@=%~\x01\x02-]{1,255}/{0,8}){1,64}(?:\?[^\s"'<>]{1,1000})?""",
+    "UUID": r"\x02",
+    "HEX": r"\x01 | (?<![\w.])[a-f]{8,64}(?!\w)",
+    "DUR": rf"(?<![\w.])<?0(?:\.0)?[ ]?(?:{_DURATION})(?!\w)",
+    # Some say a size twice: 1190 bytes (1.16 KB).
+    "SIZE": rf"(?<![\w.])0(?:\.0)?(?:[ ]?(?:{_BYTES})|[KMGT])(?!\w)(?:[ ]\(0(?:\.0)?[ ]?(?:{_BYTES})\))?",
+    "NUM": r"(?<![A-Za-z_0])[+-]?0(?:\.0)?(?:[eE][+-]?0)? | (?<=_)-0 | 0 | (?<=[:=][ ])(?i:nan|[+-]?inf)(?!\w)",
+}
+"""What the variables of a folded line look like, by name; the first that fits counts."""
 
 XID = re.compile(r"Xid \([^()\n]{1,100}\): (\d{1,6})\b")
 """The code of an Xid or SXid line, the one number that tells two lines apart."""
 _MASKED_XID = re.compile(r"(Xid \([^()\n]{1,1000}\): )<NUM>")
 
-_VARIABLE = re.compile(VARIABLE, re.VERBOSE)
-_MASKS = {name: f"<{name}>" for name in _VARIABLE.groupindex}
+_VARIABLE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in VARIABLES.items()), re.VERBOSE)
+MASKS = {name: f"<{name}>" for name in VARIABLES}
+"""What stands for each kind of variable in a masked text."""
 
-MASKS_ID = stable_id("masks", _PREFIX.pattern, _HEXADECIMAL.pattern, VARIABLE)
+MASKS_ID = stable_id("masks", _PREFIX.pattern, _HEXADECIMAL.pattern, _VARIABLE.pattern)
 """Names the masks: under others all signatures are others, so what was written down under them is of no use."""
 
 
@@ -94,7 +113,7 @@ def mask(folded: str) -> str:
 
 
 def _masked(found: re.Match[str]) -> str:
-    return _MASKS[found.lastgroup or ""]
+    return MASKS[found.lastgroup or ""]
 
 
 def shape_of_line(folded: str) -> str:

@@ -53,15 +53,30 @@ def test_what_differs_only_in_variables_is_one_template() -> None:
     assert template.first_seen == at(1)
 
 
+HOSTS = [f"connected to store on {host} again" for host in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")]
+
+
 def test_a_template_that_generalises_keeps_its_old_ids_as_aliases() -> None:
     templates = book()
-    (before,) = templates.learn([prints(0, [LINES[6]])])
-    (after,) = templates.learn([prints(0, [LINES[7]], 10)])
-    assert before.aliases == []
-    assert after.id != before.id
-    assert after.aliases == [before.id]
-    assert after.first_seen == before.first_seen
-    assert set(before.signatures) < set(after.signatures)
+    before = [templates.learn([prints(0, [line], start)])[0] for start, line in enumerate(HOSTS[:-1])]
+    (after,) = templates.learn([prints(0, HOSTS[-1:], 10)])
+    assert after.text == "connected to store on <*> again"
+    assert {one.id for one in before}.isdisjoint([after.id])
+    assert [one.aliases for one in before] == [[]] * len(before)
+    assert after.aliases == sorted(one.id for one in before)
+    assert after.first_seen == before[0].first_seen
+    assert set(after.signatures) > {signature for one in before for signature in one.signatures}
+
+
+def test_aliases_go_on_to_what_their_template_becomes() -> None:
+    # One word more varies with each step: first the host, then the verb too.
+    templates = book()
+    templates.learn([prints(0, HOSTS)])
+    verbs = [line.replace("connected", verb) for verb in ("bound", "moved", "sent", "tied", "led") for line in HOSTS]
+    (both,) = [one for one in templates.learn([prints(0, verbs)]) if "<*>" in one.text]
+    assert both.text == "<*> to store on <*> again"
+    assert template_id("connected to store on <*> again") in both.aliases
+    assert len(both.aliases) == 1
 
 
 def test_a_line_that_is_known_changes_nothing() -> None:
@@ -70,20 +85,21 @@ def test_a_line_that_is_known_changes_nothing() -> None:
     assert templates.learn([prints(1, LINES, 10)]) == []
 
 
-@pytest.mark.parametrize("cut", range(1, len(LINES)))
+@pytest.mark.parametrize("cut", range(1, len(LINES + HOSTS)))
 def test_a_restored_book_answers_alike(cut: int) -> None:
+    lines = HOSTS + LINES
     whole = book()
-    whole.learn([prints(0, LINES[:cut])])
+    whole.learn([prints(0, lines[:cut])])
     raw = msgspec.json.encode(whole.state)
     again = book(state=msgspec.json.decode(raw, type=TemplateState))
-    assert again.learn([prints(0, LINES, 10)]) == whole.learn([prints(0, LINES, 10)])
+    assert again.learn([prints(0, lines, 10)]) == whole.learn([prints(0, lines, 10)])
     assert again.state == whole.state
 
 
 def test_beyond_the_limit_nothing_is_fed_and_that_is_counted() -> None:
     templates = book(limit=3)
     templates.learn([prints(0, LINES)])
-    assert len(templates.state.fed) == 3
+    assert len(templates.state.mined) == 3
     assert templates.state.overflow > 0
 
 
