@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from drain3 import TemplateMiner
 from drain3.template_miner_config import TemplateMinerConfig
@@ -22,7 +23,10 @@ ENOUGH = 3
 """Other words that a form must have to be known by them."""
 SIMILARITY = 0.9
 """Drain's: so many of a form's words must be those of a template."""
-EMPTY = "<EMPTY>"
+SHORTEST, LONGEST = 10, 64
+"""Words between blanks of what is fed to Drain: of fewer none may differ, and of more the comparing takes its time."""
+PLACES = 32
+"""The first words of a form that may turn out to be variables."""
 
 _WORD = re.compile(r"[A-Za-z_][\w.$-]{0,4096}(?:<\*>)?|<\*>")
 
@@ -41,11 +45,12 @@ class _Place:
     def __init__(self, form: str, found: re.Match[str]) -> None:
         self.start, self.end = found.span()
         self.word = found[0]
-        self.around = joined(form[: self.start] + WILD + form[self.end :])
+        around = form[: self.start] + WILD + form[self.end :]
+        self.around = joined(around) if WILD in form[max(self.start - 6, 0) : self.end + 6] else around
 
 
 def _generalised(forms: list[str]) -> dict[str, str]:
-    places = {form: [_Place(form, found) for found in _WORD.finditer(form)] for form in forms}
+    places = {form: [_Place(form, found) for found in islice(_WORD.finditer(form), PLACES)] for form in forms}
     words: dict[str, set[str]] = {}
     for found in places.values():
         for place in found:
@@ -69,8 +74,10 @@ def _without_variables(form: str, places: list[_Place], words: dict[str, set[str
 def _clusters(texts: list[str]) -> dict[str, str]:
     """Drain's template of each text."""
     miner = _miner()
-    of = {text: int(miner.add_log_message(text or EMPTY)["cluster_id"]) for text in texts}
-    return {text: miner.drain.id_to_cluster[cluster].get_template() for text, cluster in of.items()}
+    fed = [text for text in texts if SHORTEST <= text.count(" ") + 1 <= LONGEST]
+    of = {text: int(miner.add_log_message(text)["cluster_id"]) for text in fed}
+    found = {text: miner.drain.id_to_cluster[cluster].get_template() for text, cluster in of.items()}
+    return {text: found.get(text, text) for text in texts}
 
 
 def _miner() -> TemplateMiner:

@@ -15,8 +15,9 @@ WILD = "<*>"
 
 _IN_WORD = r"""[^\s=:,;()\[\]{}"'<>|]"""
 _ANY = "|".join(MASKS)
+# From the beginning of a word only: to try from each of its characters would be quadratic.
 _VARIABLE_WORD = re.compile(
-    rf"(?P<before>{_IN_WORD}{{0,4096}})<(?P<mask>{_ANY})>(?P<behind>(?:{_IN_WORD}|<(?:{_ANY})>){{0,4096}})"
+    rf"(?<!{_IN_WORD})(?P<before>{_IN_WORD}{{0,4096}})<(?P<mask>{_ANY})>(?P<behind>(?:{_IN_WORD}|<(?:{_ANY})>){{0,4096}})"
 )
 _EMPTY = re.compile(r"(?<= )\(\)")
 _RUN = re.compile(r"(?<![A-Za-z])<\*>(?:[ :,./@+-]{1,3}<\*>|\(<\*>\)|\[<\*>\])+")
