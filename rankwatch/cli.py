@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwatch import home, live
+from rankwatch import home, library_arguments, live
 from rankwatch.errors import KNOWN, UsageError
 from rankwatch.times import parse_time
 
@@ -36,6 +36,7 @@ EXAMPLES = """examples:
   rankwatch demo                                  a recorded faulty job through the whole pipeline
   rankwatch diagnose /logs/job-812345             who is out of step, since when, on what evidence
   rankwatch diagnose DIR --until 2026-11-29T18:11:20Z --format json
+  rankwatch diagnose DIR --baseline HEALTHY_DIR   also what healthy jobs do not print
   rankwatch sql "SELECT symptom, suspect_ranks, summary FROM incidents_latest"
 
 over Kafka (--kafka HOST:PORT, --kafka-config FILE or KAFKA_BOOTSTRAP_SERVERS say where):
@@ -71,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
         "--max-rows", type=_positive, default=1000, metavar="N", help="rows to show at most (default 1000)"
     )
     _database(sql)
+    library_arguments.add_command(commands, _command)
     migrate = _command(commands, "migrate", "bring the database's tables up to date", "")
     _database(migrate)
     _database(live.add_commands(commands, _command, _positive))
@@ -114,20 +116,22 @@ def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
         help="see only what was there then; ISO 8601 (UTC), Unix seconds, or milliseconds of 13 digits",
     )
     command.add_argument("--format", choices=("text", "json", "html"), default="text")
+    library_arguments.add_baseline(command)
     _database(command)
 
 
 def _run_diagnose(arguments: argparse.Namespace) -> int:
     from producers.recording import read_recording
-    from rankwatch import diagnose, page, text
+    from rankwatch import diagnose, library, page, text
     from rankwatch.progress import watching
 
     until = None if arguments.until is None else parse_time(arguments.until)
     _check_address(arguments.clickhouse)
+    healthy = library.given(arguments.baseline, arguments.library)
     out, errors = text.console(), text.console(stderr=True)
     recording = read_recording(arguments.folder)
     with watching(out, errors, *recording.span, feed=False) as watch:
-        found = diagnose.run(recording, until=until, watch=watch)
+        found = diagnose.run(recording, until=until, watch=watch, library=healthy)
     _store(found, arguments.clickhouse)
     if arguments.format == "json":
         print(json.dumps(diagnose.as_json(found), indent=1, ensure_ascii=not _speaks_unicode()))
@@ -250,6 +254,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "demo": _run_demo,
     "sql": _run_sql,
     "migrate": _run_migrate,
+    **library_arguments.COMMANDS,
     **live.COMMANDS,
 }
 

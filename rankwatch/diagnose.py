@@ -13,9 +13,10 @@ from producers.publish import stream
 from producers.recording import Inputs, Recording, Unused, read_recording
 from rankwatch.database import database
 from rankwatch.home import NO_DATABASE
-from schemas.codec import encode
+from schemas.codec import encode, headers
 from schemas.identity import NO_JOB
 from schemas.ids import stable_id
+from schemas.library import Library
 from schemas.results import Incident
 from sinks.migrate import migrate
 from sinks.runs import Run, record_run
@@ -23,6 +24,7 @@ from sinks.sink import Sink
 from streams import report
 from streams.config import StreamConfig
 from streams.driver import Driver
+from streams.library.known import Known
 from streams.log.memory import MemoryLog
 from streams.versions import versions
 
@@ -33,7 +35,10 @@ Watch = Callable[[int, list[Incident]], None]
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What a run found. ``log`` holds everything that the pipeline said, ``inputs`` also what the stages refused."""
+    """What a run found. ``log`` holds everything that the pipeline said, ``inputs`` also what the stages refused.
+
+    ``library`` is what healthy jobs print, as far as the run was told.
+    """
 
     recording: Recording
     incidents: list[Incident]
@@ -42,6 +47,12 @@ class Diagnosis(msgspec.Struct, frozen=True):
     until: int | None
     run_id: str
     inputs: Inputs
+    library: Library | None = None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions that the result depends on."""
+        return {**versions(), **({"library": self.library.label} if self.library else {})}
 
     @property
     def jobs(self) -> list[str]:
@@ -77,11 +88,16 @@ def run(
     config: StreamConfig | None = None,
     watch: Watch | None = None,
     partitions: int = 2,
+    library: Library | None = None,
 ) -> Diagnosis:
-    """Stream a recording that has been read."""
+    """Stream a recording that has been read, and hold it against ``library``. Raises LibraryError."""
     config = config or StreamConfig()
     log = MemoryLog(partitions)
-    driver = Driver(log, config)
+    known = None if library is None else Known(library)
+    if known is not None:
+        # What results rest on lies in the log beside them.
+        log.append("library", known.library.name.encode(), encode(known.library), headers("library"), 0)
+    driver = Driver(log, config, known=known)
     seen = Revisions(log)
     for time in stream(recording, log, until=until, closing_ns=config.closing_ns, silence_ns=config.forgetting_ns):
         driver.run()
@@ -94,16 +110,17 @@ def run(
         log=log,
         config=config,
         until=until,
-        run_id=_run_id(recording, until, config),
+        run_id=_run_id(recording, until, config, known),
         inputs=_with_refused(recording.inputs, log),
+        library=None if known is None else known.library,
     )
 
 
-def _run_id(recording: Recording, until: int | None, config: StreamConfig) -> str:
-    """The same files, cut at the same time, with the same configuration and versions are the same run."""
+def _run_id(recording: Recording, until: int | None, config: StreamConfig, known: Known | None) -> str:
+    """The same files, cut at the same time, with the same configuration, versions and library are the same run."""
     content = stable_id(*(encode(arrival.batch).decode() for arrival in recording.arrivals))
     libraries = [f"{name} {at}" for name, at in sorted(versions().items())]
-    return stable_id("run", content, until, config.hash, *libraries)
+    return stable_id("run", content, until, config.hash, *libraries, *([known.label] if known else []))
 
 
 def _with_refused(inputs: Inputs, log: MemoryLog) -> Inputs:
@@ -150,7 +167,7 @@ def run_of(diagnosis: Diagnosis, kind: Kind) -> Run:
         job=diagnosis.recording.job,
         started=started,
         ended=ended if diagnosis.until is None else min(ended, diagnosis.until),
-        versions=versions(),
+        versions=diagnosis.versions,
         inputs=diagnosis.recording.inputs.records,
     )
 
@@ -162,7 +179,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "inputs": inputs_json(diagnosis.inputs),
         "run_id": diagnosis.run_id,
         "until": None if diagnosis.until is None else report.moment(diagnosis.until),
-        "versions": versions(),
+        "versions": diagnosis.versions,
         "incidents": [report.as_json(incident) for incident in diagnosis.incidents],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from producers.recording import UnreadableRecording
 from schemas.ports import LogError
 from sinks.errors import SinkError
+from streams.library.record import LibraryError
 from streams.log.archive import ArchiveError
 from streams.log.kafka_settings import KafkaSettingsError
 from streams.snapshots import SnapshotError
@@ -14,5 +15,15 @@ class UsageError(Exception):
     """An argument that cannot be used; the message says what would do."""
 
 
-KNOWN = (UsageError, UnreadableRecording, SinkError, ArchiveError, LogError, KafkaSettingsError, SnapshotError, OSError)
+KNOWN = (
+    UsageError,
+    UnreadableRecording,
+    LibraryError,
+    SinkError,
+    ArchiveError,
+    LogError,
+    KafkaSettingsError,
+    SnapshotError,
+    OSError,
+)
 """Errors that a command expects: their message is all that the user sees."""

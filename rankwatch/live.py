@@ -48,7 +48,7 @@ def add_commands(
     said = "run the stages over the partitions that the group gives"
     _worker_arguments(command(commands, "worker", said, WORKER_EXAMPLES), positive)
     sink = command(commands, "sink", "store what the stages say in ClickHouse", SINK_EXAMPLES)
-    _kafka_arguments(sink)
+    kafka_arguments(sink)
     _service_arguments(sink)
     _feed_arguments(command(commands, "feed", "notices and incidents as they are published", FEED_EXAMPLES))
     return sink
@@ -77,12 +77,12 @@ def _topics_arguments(topics: argparse.ArgumentParser) -> None:
     topics.add_argument(
         "--retention-days", type=_up_to(36_500), metavar="N", help="how long records are kept (default 7)"
     )
-    _kafka_arguments(topics)
+    kafka_arguments(topics)
 
 
 def _publish_arguments(publish: argparse.ArgumentParser) -> None:
     publish.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="recorded files, of one job or several")
-    _kafka_arguments(publish)
+    kafka_arguments(publish)
 
 
 def _worker_arguments(worker: argparse.ArgumentParser, positive: Whole) -> None:
@@ -104,14 +104,19 @@ def _worker_arguments(worker: argparse.ArgumentParser, positive: Whole) -> None:
         metavar="S",
         help="after which a dead worker is replaced; brokers take no less than 6 unless told so (default 15)",
     )
-    _kafka_arguments(worker)
+    worker.add_argument(
+        "--library",
+        metavar="NAME",
+        help="hold jobs against this library of healthy jobs' templates; imported before, the same for all workers",
+    )
+    kafka_arguments(worker)
     _service_arguments(worker)
 
 
 def _feed_arguments(feed: argparse.ArgumentParser) -> None:
     feed.add_argument("--from-beginning", action="store_true", help="first what the topics still hold")
     feed.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
-    _kafka_arguments(feed)
+    kafka_arguments(feed)
 
 
 def _service_arguments(service: argparse.ArgumentParser) -> None:
@@ -152,7 +157,8 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _kafka_arguments(command: argparse.ArgumentParser) -> None:
+def kafka_arguments(command: argparse.ArgumentParser) -> None:
+    """Where the cluster is, and which deployment in it."""
     command.add_argument("--kafka", metavar="HOST:PORT", help="where the cluster is (or $KAFKA_BOOTSTRAP_SERVERS)")
     command.add_argument(
         "--kafka-config", type=Path, metavar="FILE", help="a client.properties, with TLS and SASL settings where needed"
@@ -162,7 +168,7 @@ def _kafka_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _runs(module: str) -> Callable[[argparse.Namespace], int]:
+def runs(module: str) -> Callable[[argparse.Namespace], int]:
     """Imports a command's module when it is called: `--help` needs none of them."""
 
     def run(arguments: argparse.Namespace) -> int:
@@ -173,9 +179,9 @@ def _runs(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "topics": _runs("rankwatch.topics"),
-    "publish": _runs("rankwatch.publish"),
-    "worker": _runs("rankwatch.worker"),
-    "sink": _runs("rankwatch.store"),
-    "feed": _runs("rankwatch.feed"),
+    "topics": runs("rankwatch.topics"),
+    "publish": runs("rankwatch.publish"),
+    "worker": runs("rankwatch.worker"),
+    "sink": runs("rankwatch.store"),
+    "feed": runs("rankwatch.feed"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
-from rankwatch.text import jobs_line, others, printable, since, suspect_line
+from rankwatch.text import jobs_line, others, printable, since, suspect_line, who_prints
 from schemas.results import Incident
 from streams.report import moment
 
@@ -68,6 +68,7 @@ def _card(incident: Incident, several: bool) -> str:
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)
     facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
+    facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
     facts += [("resolved", incident.resolution)] if incident.resolution else []
     facts += [("next", incident.next_step)]
     listed = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in facts)
@@ -90,7 +91,8 @@ def _templates(incident: Incident) -> str:
     if not incident.templates:
         return ""
     rows = "".join(
-        f"<tr><td><code>{escape(one.text)}</code></td><td>{one.ranks}</td><td>{moment(one.first_seen)}</td></tr>"
+        f"<tr><td><code>{escape(one.text)}</code></td><td>{who_prints(one)}</td>"
+        f"<td>{'' if one.absent else moment(one.first_seen)}</td><td>{one.axis}</td></tr>"
         for one in incident.templates
     )
-    return f"<table><tr><th>suspicious template<th>ranks<th>first seen</tr>{rows}</table>"
+    return f"<table><tr><th>suspicious template<th>printed by<th>first seen<th>axis</tr>{rows}</table>"

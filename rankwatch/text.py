@@ -10,7 +10,7 @@ from rich.text import Text
 
 from producers.recording import Inputs
 from rankwatch.diagnose import Diagnosis
-from schemas.results import Incident, Notice, Suspect
+from schemas.results import Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import since_iteration
 from streams.report import moment
 
@@ -40,6 +40,8 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     out.print(f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
     if diagnosis.until is not None:
         out.print(f"seen up to {moment(diagnosis.until)}")
+    if diagnosis.library is not None:
+        out.print(f"held against library {diagnosis.library.label}")
     for incident in diagnosis.incidents:
         out.print()
         print_incident(out, incident, job=len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job)
@@ -90,11 +92,16 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
         if piece.peers:
             yield "", f"    peers: {piece.peers}"
     for number, template in enumerate(incident.templates):
-        yield "templates" if number == 0 else "", f"{template.text}  (ranks {template.ranks}, {template.axis})"
+        yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {template.axis})"
     yield "sure", f"{incident.verdict}: {incident.reason}; area {incident.area}"
     if incident.resolution:
         yield "resolved", incident.resolution
     yield "next", incident.next_step
+
+
+def who_prints(template: SuspiciousTemplate) -> str:
+    """Who prints a template; that nobody was seen to is not to say that nobody did."""
+    return "not seen here" if template.absent else f"ranks {template.ranks}"
 
 
 def since(incident: Incident) -> str:

@@ -16,9 +16,11 @@ from rankwatch.outages import outages_told
 from streams import app
 from streams.config import StreamConfig
 from streams.ending import say
+from streams.library.known import Known
 from streams.live import Limits, LiveStages, StageName
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_admin import SESSION_S, session_bounds
+from streams.log.kafka_library import stored_library
 from streams.log.kafka_settings import KafkaSettings
 from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.metrics import WorkerMetrics
@@ -34,15 +36,18 @@ TICK_S = 1.0
 def run(arguments: argparse.Namespace) -> int:
     """The stages of the partitions that the group gives to this process."""
     check_address(arguments.listen)
-    with deployment_of(arguments) as (_, deployment):
+    if arguments.library and arguments.stage == "rank":
+        raise UsageError("a worker for stage rank has no use for --library")
+    with deployment_of(arguments) as (log, deployment):
         settings = settings_of(arguments)
+        known = Known(stored_library(log, arguments.library)) if arguments.library else None
         _check_session(settings, arguments.session_s)
     names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
     limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024 // DECODED // len(names), poison=arguments.most_poison)
     wirings, measured, dogs = [], [], []
     for name in names:
         log = KafkaLog(settings)
-        live = LiveStages(name, log, KafkaSnapshots(log), StreamConfig(), limits)
+        live = LiveStages(name, log, KafkaSnapshots(log), StreamConfig(), limits, known)
         ticks = TICK_S if name == "rank" and deployment.ticks == "workers" else 0.0
         options = app.WorkerOptions(tick_s=ticks, session_s=arguments.session_s, heartbeat_s=arguments.session_s / 5)
         wiring = app.Wiring(live, settings, options)
@@ -51,8 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
         dogs.append(Watchdog(wiring.vitals, patience_s=arguments.patience_s, now=time.monotonic()))
     with ExitStack() as stack:
         address = stack.enter_context(serving(arguments.listen, [WorkerMetrics(measured)], lambda: trouble_of(dogs)))
+        against = f", library {known.label}" if known else ""
         announce(
-            f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}", address
+            f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}{against}",
+            address,
         )
         tell_dead_letters(DeadLetters([live for live, _ in measured], settings.full("dead-letters")))
         outage = stack.enter_context(outages_told(settings))

@@ -8,6 +8,7 @@ import msgspec
 
 from schemas import events, results
 from schemas.deployment import Deployment
+from schemas.library import Library
 
 VERSION = "1"
 
@@ -36,6 +37,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
     "deployment": Deployment,
+    "library": Library,
 }
 """Kinds of which a log record holds one, by schema name."""
 

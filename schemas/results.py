@@ -249,7 +249,7 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``suspects`` are the ranks it singles out, ``victims`` those it shows waiting or failing with others,
     ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
-    detector's reason, a stable word.
+    detector's reason, a stable word. ``library`` is the version of the learned library that it rests on.
     """
 
     id: str
@@ -276,6 +276,7 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     victims: list[int] = []
     unobserved: list[int] = []
     templates: list[str] = []
+    library: str = ""
 
 
 class Notice(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -308,19 +309,24 @@ class Scope(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SuspiciousTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A template that stands out, a result of its own even when nobody is named."""
+    """A template that stands out, a result of its own even when nobody is named.
+
+    ``absent``: nobody prints it though healthy jobs do; ``first_seen`` is then since when, the beginning of training.
+    """
 
     id: str
     text: str
     first_seen: int
     ranks: str
     axis: Axis
+    absent: bool = False
 
 
 class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     """One fault of one attempt, as of ``published`` (the time of the window that closed).
 
-    ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did.
+    ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did; ``library`` the
+    version of the learned library that its templates were held against.
     """
 
     id: str
@@ -349,6 +355,7 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     notification_key: str = ""
     merged_into: str = ""
     resolution: str = ""
+    library: str = ""
 
 
 class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):

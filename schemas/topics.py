@@ -125,6 +125,16 @@ TOPICS: dict[str, Topic] = {
             cleanup="compact",
             single=True,
         ),
+        Topic(
+            name="library",
+            kinds=("library",),
+            key="name",
+            writer="whoever imports a library",
+            readers=("job stage", "sink"),
+            cleanup="compact",
+            most_bytes=8 * MIB,
+            single=True,
+        ),
     )
 }
 """All topics by name."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from schemas.ports import Log
 from streams.config import StreamConfig
+from streams.library.known import Known
 from streams.runner import READ_LIMIT, Runner, Stage
 from streams.snapshots import SnapshotStore
 from streams.stages.job import JobStage
@@ -24,8 +25,8 @@ def furthest_behind(ready: Sequence[tuple[Stage, str, int]]) -> tuple[int, int]:
 class Driver:
     """Drives both stages over ``log``. With a store it begins from its snapshots and writes new ones.
 
-    ``choose`` decides whose turn it is; results do not depend on it. Raises SnapshotError for a snapshot that cannot be
-    taken up, and ValueError for settings that no detector knows.
+    ``choose`` decides whose turn it is; results do not depend on it. ``known`` is what healthy jobs print. Raises
+    SnapshotError for a snapshot that cannot be taken up, and ValueError for settings that no detector knows.
     """
 
     def __init__(
@@ -35,13 +36,14 @@ class Driver:
         *,
         store: SnapshotStore | None = None,
         choose: Choice = furthest_behind,
+        known: Known | None = None,
     ) -> None:
         self._log = log
         self._choose = choose
         raw, windows = log.partitions("logs"), log.partitions("windows")
         self.stages: list[Stage] = [
             *(RankStage(number, raw, windows, config) for number in range(raw)),
-            *(JobStage(number, raw, config) for number in range(windows)),
+            *(JobStage(number, raw, config, known=known) for number in range(windows)),
         ]
         self._runners = {id(stage): Runner(stage, log, config, store=store) for stage in self.stages}
 

@@ -32,6 +32,13 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         """Median duration of an iteration over the last windows, or null before two are known."""
         return int(median(self.steps)) if self.steps else None
 
+    @property
+    def steps_done(self) -> int:
+        """How many iterations it has done at least, by the time that passed: their numbers may begin anew."""
+        if self.time is None or self.began is None or self.step_ns is None:
+            return 0
+        return (self.time - self.began) // self.step_ns
+
     def advance(self, windows: list[Window]) -> None:
         """Take in one window of all ranks, in any order."""
         before = (self.iteration, self.time)

@@ -16,6 +16,7 @@ from schemas.events import Tick
 from schemas.ports import Entry, Log
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
+from streams.library.known import Known
 from streams.runner import Place, Runner, Stage
 from streams.snapshots import SnapshotError, SnapshotStore
 from streams.stages.job import JobStage
@@ -54,12 +55,14 @@ class LiveStages:
         store: SnapshotStore,
         config: StreamConfig,
         limits: Limits | None = None,
+        known: Known | None = None,
     ) -> None:
         self.stage: StageName = stage
         self.runners: dict[int, Runner] = {}
         self._log = log
         self._store = store
         self._config = config
+        self._known = known
         self._limits = limits or Limits()
         self._raw, self._windows = log.partitions("logs"), log.partitions("windows")
         self._ahead: dict[int, set[Place]] = {}
@@ -96,7 +99,7 @@ class LiveStages:
     def _new_stage(self, number: int) -> Stage:
         if self.stage == "rank":
             return RankStage(number, self._raw, self._windows, self._config)
-        return JobStage(number, self._raw, self._config, partial(self._log.read, "windows", number))
+        return JobStage(number, self._raw, self._config, partial(self._log.read, "windows", number), self._known)
 
     def take(self, read: Iterable[tuple[Place, Sequence[Entry]]]) -> dict[Place, int]:
         """Take in what was read, close what can be closed; returns the offsets up to which everything is safe."""

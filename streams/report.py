@@ -101,6 +101,7 @@ _PLAIN: dict[str, Any] = {
     "iteration": None,
     "phase": "",
     "summary": "",
+    "library": "",
 }
 """Keys taken over as they are, with what stands where the record leaves them out."""
 

@@ -8,14 +8,16 @@ every job, and no other line can become part of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
+
 import msgspec
 
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
-from schemas.results import SignatureCount, SuspiciousTemplate, Template, Window
+from schemas.results import Axis, SignatureCount, SuspiciousTemplate, Template, Window
 from streams.lines.form import form_of
 from streams.mining import templates_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView, AttemptWindow, NovelTemplate
 
 SUSPICIOUS_LIMIT = 5
 MINORITY, COMMON = 0.25, 0.9
@@ -29,6 +31,22 @@ class Use(msgspec.Struct, kw_only=True):
     first: int
     last: int
     ranks: list[int] = []
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """A template that an attempt prints: the ids that it had, the present one last, and the forms of the lines."""
+
+    ids: list[str]
+    forms: list[str]
+
+    @property
+    def id(self) -> str:
+        """Its present id."""
+        return self.ids[-1]
+
+
+Healthy = Callable[[Printed], bool]
+"""Whether healthy jobs print a template, too."""
 
 
 class TemplateState(msgspec.Struct, kw_only=True):
@@ -168,42 +186,62 @@ class TemplateBook:
         """An attempt is over for good: what it printed no longer counts."""
         self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(f"{attempt}|")}
 
-    def suspicious(self, view: AttemptView, onset: int, suspects: list[int]) -> list[SuspiciousTemplate]:
+    def suspicious(
+        self, view: AttemptView, onset: int, suspects: list[int], healthy: Healthy | None = None
+    ) -> list[SuspiciousTemplate]:
         """What began around the onset, once training had begun: lines of a suspect that few print, or lines of all.
 
-        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart.
+        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart. Where it is known
+        what healthy jobs print, that is left out, and all else that began around the onset stands out, whoever prints
+        it; predefined templates are judged as if nothing were known.
         """
         found = []
+        strange = set() if healthy is None else {one.id for one in self.printed(view.attempt) if not healthy(one)}
+        predefined = {id_ for id_, _ in self.state.predefined.values()}
         for id_, use in self._uses(view.attempt).items():
-            members = max(len(view.members), 1)
-            few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
-            by_suspect = few and bool(set(use.ranks) & set(suspects))
-            if few and not by_suspect and (suspects or use.ranks == [0]):
+            if healthy is not None and id_ not in strange | predefined:
                 continue
-            if not few and len(use.ranks) < COMMON * members:
-                continue
-            began = view.clock.began if view.clock.began is not None else view.first
-            if use.first < max(onset - (LOOK_BACK_NS if by_suspect else AROUND_NS), began):
-                continue
-            if not few and use.first > onset + AROUND_NS:
+            near = abs(use.first - onset) <= LOOK_BACK_NS
+            axis = "cross-job" if near and id_ in strange else _axis(view, onset, suspects, use)
+            if axis is None:
                 continue
             template = SuspiciousTemplate(
-                id=id_,
-                text=self._texts[id_],
-                first_seen=use.first,
-                ranks=rank_ranges(use.ranks),
-                axis="space" if few else "time",
+                id=id_, text=self._texts[id_], first_seen=use.first, ranks=rank_ranges(use.ranks), axis=axis
             )
-            found.append((not by_suspect, use.first, template.id, template))
+            found.append((not _by_suspect(view, use, suspects), use.first, template.id, template))
         found.sort(key=lambda item: item[:3])
         return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
 
-    def _uses(self, attempt: str) -> dict[str, Use]:
-        """Who printed each template in the attempt; its signatures together."""
+    def printed(self, attempt: str) -> list[Printed]:
+        """All templates that the attempt prints, in order of their ids."""
+        forms: dict[str, set[str]] = {}
+        for signature, id_ in self._ids.items():
+            if f"{attempt}|{signature}" in self.state.uses:
+                forms.setdefault(id_, set()).add(self._form(signature))
+        return [
+            Printed(ids=[*self.state.aliases.get(id_, []), id_], forms=sorted(found))
+            for id_, found in sorted(forms.items())
+        ]
+
+    def _form(self, signature: str) -> str:
+        known = self._forms.get(signature)
+        return form_of(self.state.predefined[signature][1]) if known is None else known
+
+    def novel(self, attempt: str, printed: list[Printed], healthy: Healthy) -> list[NovelTemplate]:
+        """Those of the templates that healthy jobs do not print, in order of their first lines."""
+        strange = {one.id: one.ids for one in printed if not healthy(one)}
+        found = [
+            NovelTemplate(ids=strange[id_], text=self._texts[id_], first=use.first, ranks=use.ranks)
+            for id_, use in self._uses(attempt, strange.keys()).items()
+        ]
+        return sorted(found, key=lambda one: (one.first, one.id))
+
+    def _uses(self, attempt: str, wanted: Set[str] | None = None) -> dict[str, Use]:
+        """Who printed each template in the attempt, or each that is wanted; its signatures together."""
         uses: dict[str, Use] = {}
         for signature, id_ in self._ids.items():
             use = self.state.uses.get(f"{attempt}|{signature}")
-            if use is None:
+            if use is None or (wanted is not None and id_ not in wanted):
                 continue
             known = uses.get(id_)
             uses[id_] = (
@@ -216,3 +254,26 @@ class TemplateBook:
                 )
             )
         return uses
+
+
+def _few(view: AttemptView, use: Use) -> bool:
+    members = max(len(view.members), 1)
+    return len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
+
+
+def _by_suspect(view: AttemptView, use: Use, suspects: list[int]) -> bool:
+    return _few(view, use) and bool(set(use.ranks) & set(suspects))
+
+
+def _axis(view: AttemptView, onset: int, suspects: list[int], use: Use) -> Axis | None:
+    """In what a template stands out among the ranks or in time; null where it does not."""
+    few, by_suspect = _few(view, use), _by_suspect(view, use, suspects)
+    if few and not by_suspect and (suspects or use.ranks == [0]):
+        return None
+    if not few and len(use.ranks) < COMMON * max(len(view.members), 1):
+        return None
+    began = view.clock.began if view.clock.began is not None else view.first
+    early = use.first < max(onset - (LOOK_BACK_NS if by_suspect else AROUND_NS), began)
+    if early or (not few and use.first > onset + AROUND_NS):
+        return None
+    return "space" if few else "time"

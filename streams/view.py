@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Activity, Exit, StackSpan, Suspect, Window
+from schemas.results import Activity, Exit, StackSpan, Suspect, SuspiciousTemplate, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
@@ -235,10 +235,38 @@ class AttemptView(msgspec.Struct, kw_only=True):
         return member.identity.node if member else ""
 
 
+class NovelTemplate(msgspec.Struct, frozen=True, kw_only=True):
+    """A template that no healthy job prints: the ids that it had, the present one last; ``first`` is its first time."""
+
+    ids: list[str]
+    text: str
+    first: int
+    ranks: list[int]
+
+    @property
+    def id(self) -> str:
+        """Its present id."""
+        return self.ids[-1]
+
+
+class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells an attempt so far from the ``jobs`` healthy jobs of a library, whose version ``library`` is.
+
+    ``novel``: what none of those prints, in order of first lines; ``absent``: what nearly all ranks of those print and
+    no rank of the attempt.
+    """
+
+    library: str
+    jobs: int
+    novel: list[NovelTemplate]
+    absent: list[SuspiciousTemplate]
+
+
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
-    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out.
+    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out. ``contrast`` is
+    what tells the attempt from healthy jobs so far, null where no library of those is known.
     """
 
     job: str
@@ -251,6 +279,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     node_life: list[tuple[str, int]] = []
     stopped: int | None = None
     unavailable: bool = False
+    contrast: HealthyContrast | None = None
 
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""

@@ -289,6 +289,7 @@ _SYMPTOM = {
     "shared_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "unlike_peers": ("gauge_outlier", "slowdown", "metric", "info", "space"),
     "own_series": ("nonfinite", "numerics", "metric", "critical", "space"),
+    "novel_templates": ("log_novelty", "crash", "log", "info", "cross-job"),
     "after_reduction": ("nonfinite", "numerics", "metric", "critical", "time"),
 }
 

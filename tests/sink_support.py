@@ -8,6 +8,7 @@ import msgspec
 
 from schemas import codec, events, results
 from schemas.identity import Identity
+from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.ports import Entry
 from schemas.topics import STAMPED, TOPICS
 
@@ -20,6 +21,7 @@ SINGLE_TOPICS = {
     "progress": "windows",
     "late": "late",
     "template": "templates",
+    "library": "library",
     "anomaly": "anomalies",
     "incident": "incidents",
     "dead_letter": "dead-letters",
@@ -172,6 +174,21 @@ def template(signatures: Sequence[str] = ("abc",), text: str = "loss is <*>") ->
     return results.Template(id="t1", job="job1", text=text, signatures=[*signatures], first_seen=T0, aliases=["t0"])
 
 
+def library(number: int = 3) -> Library:
+    return Library(
+        name="healthy",
+        number=number,
+        version="v1",
+        masks="m1",
+        rankwatch="0.1.0",
+        jobs=[HealthyJob(id=f"run-{name}.1", job=f"run-{name}", ranks={"start-up": 4, "train": 8}) for name in "ab"],
+        templates=[
+            LearnedTemplate(id="t1", text="loss is <*>", printed={"run-a.1": {"train": 8}, "run-b.1": {"train": 4}}),
+            LearnedTemplate(id="t2", text="hello", printed={"run-b.1": {"start-up": 2, "train": 8}}),
+        ],
+    )
+
+
 def suspect() -> results.Suspect:
     return results.Suspect(rank=3, node="node02", score=0.75, why="slowest by far", coordinates={"pp": [0, 4]})
 
@@ -201,6 +218,7 @@ def anomaly(name: str = "a1") -> results.Anomaly:
         victims=[0, 1],
         unobserved=[7],
         templates=["t1"],
+        library="healthy 3 (v1)",
     )
 
 
@@ -234,6 +252,7 @@ def incident(revision: int = 1, **changes: object) -> results.Incident:
             )
         ],
         notification_key="n1",
+        library="healthy 3 (v1)",
     )
     return msgspec.structs.replace(values, **changes)
 
@@ -276,6 +295,7 @@ def everything() -> list[msgspec.Struct]:
         results.Progress(partition=0, end=T0),
         late(),
         template(),
+        library(),
         anomaly(),
         incident(),
         incident(2, status="resolved"),

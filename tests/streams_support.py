@@ -29,10 +29,14 @@ from schemas.events import (
     Topology,
 )
 from schemas.identity import Identity
+from schemas.library import Library
 from schemas.ports import Entry
 from schemas.topics import RAW_KINDS, RAW_TOPICS
 from streams.config import StreamConfig
 from streams.driver import Driver, furthest_behind
+from streams.library.known import Known
+from streams.library.learning import learned
+from streams.library.record import merged
 from streams.log.memory import MemoryLog
 from streams.runner import Stage
 
@@ -338,10 +342,21 @@ def run(
     *,
     store: Any = None,
     choose: Callable[[Sequence[tuple[Stage, str, int]]], tuple[int, int]] = furthest_behind,
+    known: Known | None = None,
 ) -> Driver:
-    driver = Driver(log, config, store=store, choose=choose)
+    driver = Driver(log, config, store=store, choose=choose, known=known)
     driver.run()
     return driver
+
+
+def library_of(*scripts: Script, name: str = "healthy", partitions: int = 2) -> Library:
+    """What is learned of these jobs, each from a run of its own."""
+    libraries = []
+    for script in scripts:
+        log = written_log(script.recording, partitions)
+        run(log)
+        libraries.append(learned(log, name))
+    return merged(libraries, name)
 
 
 def any_of(seed: int, most: int = 8) -> Callable[[Sequence[tuple[Stage, str, int]]], tuple[int, int]]:

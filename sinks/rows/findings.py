@@ -1,4 +1,4 @@
-"""Rows of templates, anomalies and incidents."""
+"""Rows of templates, learned libraries, anomalies and incidents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from schemas import codec
+from schemas.library import Library
 from schemas.results import Anomaly, Incident, Suspect, Template
 from sinks.rows.common import Block, single
 
@@ -23,6 +24,31 @@ def template_block(template: Template, run_id: str) -> Block:
             "aliases": template.aliases,
             "first_seen": template.first_seen,
             "version": len(template.signatures) + len(template.aliases),
+        },
+    )
+
+
+def library_block(library: Library, run_id: str) -> Block:
+    """A row for each template; none for a library that holds none."""
+    shares = [library.shares(template) for template in library.templates]
+    same = {
+        "run_id": run_id,
+        "name": library.name,
+        "number": library.number,
+        "version": library.version,
+        "masks": library.masks,
+        "rankwatch": library.rankwatch,
+        "learned_from": [job.id for job in library.jobs],
+    }
+    return Block(
+        "library",
+        {
+            **{name: [value] * len(library.templates) for name, value in same.items()},
+            "id": [template.id for template in library.templates],
+            "text": [template.text for template in library.templates],
+            "printed_by": [sorted(template.printed) for template in library.templates],
+            "phases": [list(by_phase) for by_phase in shares],
+            "rank_shares": [list(by_phase.values()) for by_phase in shares],
         },
     )
 
@@ -56,6 +82,7 @@ def anomaly_block(anomaly: Anomaly, run_id: str) -> Block:
             "victims": anomaly.victims,
             "unobserved": anomaly.unobserved,
             "templates": anomaly.templates,
+            "library": anomaly.library,
             "json": codec.encode(anomaly).decode(),
         },
     )
@@ -89,6 +116,7 @@ def incident_block(incident: Incident, run_id: str) -> Block:
             "notification_key": incident.notification_key,
             "merged_into": incident.merged_into,
             "resolution": incident.resolution,
+            "library": incident.library,
             "json": codec.encode(incident).decode(),
         },
     )
@@ -119,6 +147,8 @@ def _grounds(incident: Incident) -> dict[str, Any]:
     return {
         "template_ids": [template.id for template in incident.templates],
         "template_texts": [template.text for template in incident.templates],
+        "template_axes": [template.axis for template in incident.templates],
+        "template_absent": [template.absent for template in incident.templates],
         "evidence_layers": [piece.layer for piece in incident.evidence],
         "evidence_detectors": [piece.detector for piece in incident.evidence],
         "evidence_texts": [piece.text for piece in incident.evidence],

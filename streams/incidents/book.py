@@ -19,6 +19,7 @@ Suspicious = Callable[[AttemptView, int, list[int]], list[SuspiciousTemplate]]
 FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
 QUIET_WINDOWS = 6
+KEPT_SUPPORT = 20
 CONTEXT_NS = 30_000_000_000
 
 
@@ -44,10 +45,14 @@ class Open(msgspec.Struct, kw_only=True):
 
 
 class IncidentBookState(msgspec.Struct, kw_only=True):
-    """Open incidents, in the order in which they began, and information that none has taken up yet."""
+    """Open incidents, in the order in which they began, and information that none has taken up yet.
+
+    ``support`` is what tells the job from healthy ones: shown beside an incident of any family, it decides nothing.
+    """
 
     incidents: list[Open] = []
     context: list[Anomaly] = []
+    support: list[Anomaly] = []
 
 
 class IncidentBook:
@@ -73,6 +78,9 @@ class IncidentBook:
         return revisions
 
     def _join(self, anomaly: Anomaly) -> None:
+        if anomaly.axis == "cross-job":
+            self.state.support = [*self.state.support, anomaly][-KEPT_SUPPORT:]
+            return
         family = FAMILY.get(anomaly.symptom, anomaly.symptom)
         joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
         if joined is not None:
@@ -121,6 +129,8 @@ class IncidentBook:
             templates=suspicious(view, decision.onset, ranks),
             resolution=resolution.value if resolution else "",
             unavailable=window.unavailable,
+            support=[one for one in self.state.support if abs(one.onset - decision.onset) <= CONTEXT_NS],
+            library=window.contrast.library if window.contrast else "",
         )
         return composed if before is None or _differs(before, composed) else None
 

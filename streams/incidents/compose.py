@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from schemas.identity import rank_ranges
 from schemas.ids import notification_key
 from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
@@ -10,6 +12,7 @@ from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
+SHOWN_SUPPORT = 2
 STOP_NS = 1_000_000_000
 
 
@@ -24,8 +27,13 @@ def compose(
     templates: list[SuspiciousTemplate],
     resolution: str,
     unavailable: bool = False,
+    support: Sequence[Anomaly] = (),
+    library: str = "",
 ) -> Incident:
-    """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing."""
+    """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing.
+
+    ``support`` is evidence that decided nothing, ``library`` the version of what healthy jobs print.
+    """
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
     missing = [] if unavailable else sorted(view.expected - set(view.members))
@@ -52,9 +60,10 @@ def compose(
         missing=Ranks(ranks=rank_ranges(missing)),
         unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
         templates=templates,
-        evidence=evidence_of(anomalies),
+        evidence=[*evidence_of(anomalies), *evidence_of(support)[:SHOWN_SUPPORT]][:SHOWN_EVIDENCE],
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
+        library=library,
     )
 
 
@@ -72,16 +81,17 @@ def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:
     return set(spatial[-1].unobserved) - set(named) if spatial else set()
 
 
-def evidence_of(anomalies: list[Anomaly]) -> list[Evidence]:
+def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
     """One piece for each detector and ground, from its first window to its latest, with its latest words.
 
-    Errors, ends and cascades are pieces of their own: what a later window saw does not cover who was seen before.
-    Cascades come last: they show the damage, not its beginning.
+    Errors, ends, cascades and differences to healthy jobs are pieces of their own: what a later window saw does not
+    cover who was seen before. Cascades come last: they show the damage, not its beginning.
     """
     pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
     for one in anomalies:
         late = one.grounds in ("cascade", "told_to_end")
-        subject = one.text if late or one.grounds in ("own_error", "own_death") else ""
+        own = late or one.grounds in ("own_error", "own_death") or one.axis == "cross-job"
+        subject = one.text if own else ""
         pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
     ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
     return [

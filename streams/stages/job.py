@@ -11,6 +11,7 @@ from schemas.ports import Entry
 from schemas.results import Snapshot
 from streams.config import StreamConfig
 from streams.detectors import registry
+from streams.library.known import Known
 from streams.log.partition import partition_of
 from streams.stages.dead_letters import dead_letter_output, failed_window, lost_summaries
 from streams.stages.jobs import JobKeeper, JobState
@@ -34,17 +35,26 @@ class JobStage:
     """Partition ``partition`` of the windows topic; ``raw_partitions`` partition numbers report to it.
 
     ``read`` gives its entries once more: with it the summaries that ``bound`` let go of come back when they are due.
+    ``known`` is what healthy jobs print; it stays the same while the stage runs.
     """
 
     name = "job"
 
-    def __init__(self, partition: int, raw_partitions: int, config: StreamConfig, read: Read | None = None) -> None:
+    def __init__(
+        self,
+        partition: int,
+        raw_partitions: int,
+        config: StreamConfig,
+        read: Read | None = None,
+        known: Known | None = None,
+    ) -> None:
         self.partition = partition
         self.config = config
         self.inputs: tuple[tuple[str, int], ...] = (("windows", partition),)
         self._raw_partitions = raw_partitions
         self._next = 0
         self._progress = PartitionProgress(raw_partitions)
+        self._known = known
         self._read = read
         self._summaries = Summaries(read)
         self._closed: int | None = None
@@ -137,7 +147,7 @@ class JobStage:
             by_job.setdefault(summary.identity.job, []).append(summary)
         outputs = [dead_letter_output(lost_summaries(self.partition, end, lost, self.name), end)] if lost else []
         for job in sorted(set(self._jobs) | set(by_job)):
-            keeper = self._jobs.setdefault(job, JobKeeper(JobState(job=job), self.config))
+            keeper = self._jobs.setdefault(job, JobKeeper(JobState(job=job), self.config, self._known))
             try:
                 outputs.extend(keeper.close(end, by_job.get(job, []), unavailable=unavailable))
             except Exception as error:
@@ -180,4 +190,4 @@ class JobStage:
         self._progress = PartitionProgress(self._raw_partitions, state.progress)
         self._closed = state.closed
         self._summaries = Summaries(self._read)
-        self._jobs = {job.job: JobKeeper(job, self.config) for job in state.jobs}
+        self._jobs = {job.job: JobKeeper(job, self.config, self._known) for job in state.jobs}

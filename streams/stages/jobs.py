@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
-from schemas.results import Anomaly, Exit, Incident, Template, Window
+from schemas.results import Anomaly, Exit, Incident, SuspiciousTemplate, Template, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.library.known import Known
 from streams.stages.outputs import Output
-from streams.templates import TemplateBook, TemplateState
+from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow
 
 MOST_UNCLAIMED = 1000
+SHOWN_ABSENT = 2
 LONGEST_NUMBER = 10
 
 
@@ -54,11 +58,12 @@ class _Attempt:
 
 
 class JobKeeper:
-    """Takes a job's windows in order."""
+    """Takes a job's windows in order; ``known`` is what healthy jobs print, where that was learned."""
 
-    def __init__(self, state: JobState, config: StreamConfig) -> None:
+    def __init__(self, state: JobState, config: StreamConfig, known: Known | None = None) -> None:
         self._state = state
         self._config = config
+        self._known = known.for_a_job() if known else None
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
 
@@ -93,7 +98,8 @@ class JobKeeper:
         for name in sorted(self._attempts):
             attempt = self._attempts[name]
             if attempt.state.idle > self._config.idle_windows:
-                ended += attempt.incidents.end(attempt.state.view, windows[name], self._templates.suspicious)
+                window = self._contrasted(attempt.state.view, windows[name])
+                ended += attempt.incidents.end(attempt.state.view, window, partial(self._suspicious, window))
                 del self._attempts[name]
                 self._templates.forget(name)
         return ended
@@ -106,10 +112,26 @@ class JobKeeper:
         signs = bool(window.summaries or window.sightings)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
         view.update(window)
-        anomalies = [one for detector in attempt.detectors for one in detector.observe(view, window)]
         self._templates.note(window)
-        suspicious = self._templates.suspicious
-        return anomalies, attempt.incidents.close(view, window, anomalies, suspicious)
+        window = self._contrasted(view, window)
+        anomalies = [one for detector in attempt.detectors for one in detector.observe(view, window)]
+        return anomalies, attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window))
+
+    def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
+        """The window with what tells the attempt from healthy jobs, where it is known what those print."""
+        if self._known is None:
+            return window
+        contrast = self._known.contrast(self._templates, view)
+        return msgspec.structs.replace(window, contrast=contrast)
+
+    def _suspicious(
+        self, window: AttemptWindow, view: AttemptView, onset: int, suspects: list[int]
+    ) -> list[SuspiciousTemplate]:
+        """What stands out around an onset; what healthy jobs print and this one does not has the room that is left."""
+        if self._known is None or window.contrast is None:
+            return self._templates.suspicious(view, onset, suspects)
+        found = self._templates.suspicious(view, onset, suspects, self._known.knows)
+        return [*found, *window.contrast.absent[:SHOWN_ABSENT]][:SUSPICIOUS_LIMIT]
 
     def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:
         """The window by attempt; what nodes say is mapped to ranks by process id."""

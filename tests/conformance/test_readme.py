@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rankwatch import live
 from rankwatch.cli import parser, run
 from rankwatch.demo import bundled_recording
 from rankwatch.diagnose import diagnose, store
@@ -60,9 +61,9 @@ def test_every_command_line_is_understood(words: list[str]) -> None:
 @pytest.mark.parametrize("flag", FLAGS)
 def test_every_flag_of_the_prose_belongs_to_a_command(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     helps = []
-    for command in ("diagnose", "demo", "sql", "migrate", "topics", "publish", "worker", "sink", "feed"):
+    for command in (*live.COMMANDS, "diagnose", "demo", "sql", "migrate", "library learn", "library import"):
         with pytest.raises(SystemExit):
-            parser().parse_args([command, "--help"])
+            parser().parse_args([*command.split(), "--help"])
         helps.append(capsys.readouterr().out)
     assert any(re.search(rf"^\s+{re.escape(flag)}\b", text, re.MULTILINE) for text in helps)
 

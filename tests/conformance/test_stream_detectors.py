@@ -8,14 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from streams_support import JOBS, records, run, slowing, steady, written_log
+from streams_support import JOBS, library_of, records, run, slowing, steady, written_log
 
 import streams.detectors
 from schemas.codec import decode, encode
 from schemas.results import Anomaly, Drift, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
+from streams.detectors.log_novelty import LogNovelty
 from streams.driver import Driver
+from streams.library.known import Known
 from streams.log.memory import MemoryLog
 from streams.view import AttemptView, AttemptWindow
 
@@ -29,16 +31,17 @@ MOST_BYTES = 300_000
 def sequences() -> dict[str, Sequence]:
     """Windows by job and attempt, as the job stage showed them to its detectors."""
     found: dict[str, Sequence] = {}
-    update = AttemptView.update
+    observe = LogNovelty.observe
 
-    def watched(view: AttemptView, window: AttemptWindow) -> None:
+    def watched(detector: LogNovelty, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         found.setdefault(f"{view.job}|{view.attempt}", []).append(window)
-        update(view, window)
+        return observe(detector, view, window)
 
+    known = Known(library_of(steady("fine", 8, 20)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AttemptView, "update", watched)
+        patch.setattr(LogNovelty, "observe", watched)
         for name in ("hang", "slow", "restart", "killed", "ailing"):
-            run(written_log(JOBS[name]()))
+            run(written_log(JOBS[name]()), known=known)
     return found
 
 
@@ -132,7 +135,7 @@ def test_the_state_of_a_job_detector_is_json_and_bounded(name: str, sequences: d
 @pytest.mark.parametrize("name", JOB)
 def test_a_healthy_job_gives_no_finding(name: str) -> None:
     log = written_log(steady("fine", 8, 60).recording)
-    run(log)
+    run(log, known=Known(library_of(steady("other", 8, 60))))
     assert not [one for one in records(log, "anomalies") if one.detector == name]
 
 

@@ -10,8 +10,8 @@ import pytest
 from detection_support import anomaly, at, closed, ended, healthy, new_view, still
 
 from schemas.results import Anomaly, Incident, SuspiciousTemplate
-from streams.incidents.book import KEPT_ANOMALIES, QUIET_WINDOWS, IncidentBook, IncidentBookState
-from streams.view import AttemptView, AttemptWindow
+from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, QUIET_WINDOWS, IncidentBook, IncidentBookState
+from streams.view import AttemptView, AttemptWindow, HealthyContrast
 
 RANKS = 8
 ALL = list(range(RANKS))
@@ -120,6 +120,55 @@ def test_information_from_before_supports_the_incident_to_come() -> None:
     story.close(story.here("own_shift", [3]), window=iterating)
     (incident,) = story.close(story.here("slow_against_peers", [3]), window=iterating)
     assert {piece.detector for piece in incident.evidence} == {"step_outlier", "timer_shift"}
+
+
+def novelty(story: Story, **fields: Any) -> Anomaly:
+    return story.here("novel_templates", library="healthy 1 (v)", **fields)
+
+
+def test_a_difference_to_healthy_jobs_opens_nothing_and_supports_any_incident() -> None:
+    story = Story()
+    assert story.close(novelty(story, onset=12), window=iterating) == []
+    (incident,) = story.close(story.here("slow_and_changed", [3]), window=iterating)
+    assert [piece.detector for piece in incident.evidence] == ["step_outlier", "log_novelty"]
+    assert (incident.symptom, incident.severity) == ("slowdown", "critical")
+
+
+def test_a_difference_to_healthy_jobs_long_before_or_after_is_no_evidence() -> None:
+    story = Story()
+    story.close(novelty(story, onset=-30), window=iterating)
+    (first,) = story.close(*hang(story))
+    assert {piece.detector for piece in first.evidence} == {"no_iteration", "stack_minority"}
+    assert story.close(*hang(story), novelty(story, onset=45)) == []
+    (later,) = story.close(*hang(story), novelty(story, onset=25))
+    assert later.evidence[-1].detector == "log_novelty"
+
+
+def test_a_difference_to_healthy_jobs_decides_nothing_and_keeps_nothing_open() -> None:
+    plain, beside = Story(), Story()
+    for story in (plain, beside):
+        said = [novelty(story, onset=12, subject=str(n)) for n in range(30)] if story is beside else []
+        story.close(story.here("slow_and_changed", [3]), *said, window=iterating)
+    for _ in range(QUIET_WINDOWS):
+        (one, two) = (
+            story.close(*([novelty(story)] if story is beside else []), window=iterating) for story in (plain, beside)
+        )
+        assert [(found.status, found.suspects) for found in one] == [(found.status, found.suspects) for found in two]
+    assert one and one[0].status == "resolved"
+    assert len(beside.state.support) <= KEPT_SUPPORT
+    beside.restored()
+
+
+def test_an_incident_says_which_library_it_was_held_against() -> None:
+    story = Story()
+    contrast = HealthyContrast(library="healthy 1 (v)", jobs=1, novel=[], absent=[])
+    (incident,) = story.close(*hang(story))
+    assert incident.library == ""
+    other = Story()
+    (incident,) = other.close(
+        *hang(other), window=lambda start: msgspec.structs.replace(still(RANKS, start), contrast=contrast)
+    )
+    assert incident.library == "healthy 1 (v)"
 
 
 def test_an_old_short_silence_does_not_make_a_later_crash_a_hang() -> None:

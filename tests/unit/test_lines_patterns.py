@@ -1,7 +1,7 @@
 """No pattern that reads a line can be made to run away: shown by construction, not by a clock.
 
 Three simple rules over the parse tree of every compiled pattern of ``streams.lines``, ``schemas.text`` and what reads
-lines in ``producers``:
+lines in ``producers`` and holds them against a library:
 
 1. A repeat that may run more than ``SMALL`` times holds no repeat of variable length, unless nothing that could fail
    stands behind it: only a failure makes the engine try the other ways to cut the text up (exponential work).
@@ -31,6 +31,7 @@ import streams.lines
 READERS = [
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
+    "streams.library.known",
 ]
 SMALL = 4
 LONG = 4096

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from schemas import codec, deployment, events, identity, results
+from schemas import codec, deployment, events, identity, library, results
 from schemas.topics import TOPICS
 
 EXAMPLES = Path(inspect.getfile(codec)).parent / "examples"
@@ -22,6 +22,7 @@ SPOKEN_FOR = {
     (results.Window, "finished"): "stopped",
     (results.Incident, "merged_into"): "resolution",
     (results.Incident, "missing"): "unobserved",
+    (results.SuspiciousTemplate, "absent"): "ranks",
 }
 """Fields that the only example of their record leaves at the default, since another says it instead."""
 
@@ -109,7 +110,7 @@ def test_the_examples_together_say_something_in_every_field() -> None:
 def test_the_examples_together_show_every_struct_that_crosses_a_log() -> None:
     declared = {
         item
-        for module in (events, results, identity, deployment)
+        for module in (events, results, identity, deployment, library)
         for item in vars(module).values()
         if isinstance(item, type) and issubclass(item, msgspec.Struct)
     }
@@ -136,11 +137,14 @@ def test_a_batch_holds_events_of_its_kind_only(kind: str) -> None:
 
 
 def test_the_examples_tell_one_story() -> None:
-    told = {kind: codec.decode(kind, value_of(kind)) for kind in ("incident", "anomaly", "notice", "template")}
+    told = {
+        kind: codec.decode(kind, value_of(kind)) for kind in ("incident", "anomaly", "notice", "template", "library")
+    }
     incident = told["incident"]
     assert [template.id for template in incident.templates] == [told["template"].id] == told["anomaly"].templates
     assert incident.notification_key == told["notice"].notification_key
     assert (incident.onset, incident.suspects) == (told["anomaly"].onset, told["anomaly"].suspects)
+    assert incident.library == told["anomaly"].library == told["library"].label
     assert incident.victims.ranks == identity.rank_ranges(told["anomaly"].victims)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemas.ids import stable_id
 from schemas.results import SuspiciousTemplate, Window
-from streams.templates import TemplateBook, TemplateState, template_id
+from streams.templates import Healthy, TemplateBook, TemplateState, template_id
 from streams.view import AttemptView
 
 LINES = [
@@ -149,7 +149,7 @@ ONSET = 40
 
 
 def suspicious(
-    prints_: dict[str, dict[int, float]], suspects: list[int], ranks: int = RANKS
+    prints_: dict[str, dict[int, float]], suspects: list[int], ranks: int = RANKS, healthy: Healthy | None = None
 ) -> list[SuspiciousTemplate]:
     """``prints_``: line to rank to second; training begins at second 0, the fault at ``ONSET``."""
     view: AttemptView = new_view()
@@ -162,7 +162,7 @@ def suspicious(
     templates.learn(window.summaries)
     view.update(window)
     templates.note(window)
-    return templates.suspicious(view, at(ONSET), suspects)
+    return templates.suspicious(view, at(ONSET), suspects, healthy)
 
 
 def everybody(second: float, *apart: int) -> dict[int, float]:
@@ -199,6 +199,48 @@ def test_what_stands_out(name: str, who: dict[int, float], suspects: list[int], 
 )
 def test_what_does_not(name: str, who: dict[int, float], suspects: list[int]) -> None:
     assert suspicious({"disk is nearly full": who}, suspects) == [], name
+
+
+@pytest.mark.parametrize(
+    ("name", "who", "suspects", "axis"),
+    [
+        ("a suspect's own line", {5: ONSET}, [5], "cross-job"),
+        ("an innocent's line", {2: ONSET}, [5], "cross-job"),
+        ("rank 0's chatter", {0: ONSET}, [], "cross-job"),
+        ("half of the ranks", dict.fromkeys(range(4), ONSET + 20), [5], "cross-job"),
+        ("too early", {2: ONSET - 31}, [5], None),
+        ("too late", {2: ONSET + 31}, [5], None),
+        ("a suspect's later line", {5: ONSET + 31}, [5], "space"),
+    ],
+)
+def test_what_no_healthy_job_prints_stands_out_whoever_prints_it(
+    name: str, who: dict[int, float], suspects: list[int], axis: str | None
+) -> None:
+    found = suspicious({"disk is nearly full": who}, suspects, healthy=lambda printed_: False)
+    assert [one.axis for one in found] == [axis] * (axis is not None), name
+    assert suspicious({"disk is nearly full": who}, suspects, healthy=lambda printed_: True) == [], name
+
+
+def test_predefined_templates_stand_out_whatever_healthy_jobs_print() -> None:
+    line = CLOSED.format(1, "a")
+    (one,) = suspicious({line: everybody(ONSET), "all is well": everybody(ONSET)}, [5], healthy=lambda printed_: True)
+    assert (one.id, one.axis) == ("gloo.connection_closed", "time")
+
+
+def test_what_an_attempt_prints_is_told_in_order_of_its_first_lines() -> None:
+    templates = book()
+    early = [prints(0, HOSTS[:-1], 10), prints(0, [LINES[2]], 5), prints(1, [LINES[2], XID.format("0f", 94)], 20)]
+    for window in (closed(early), closed([prints(0, HOSTS[-1:], 30)], 30)):
+        templates.learn(window.summaries)
+        templates.note(window)
+    printed_ = templates.printed("0")
+    assert (len(printed_), templates.printed("1")) == (3, [])
+    assert sorted((len(one.ids), len(one.forms)) for one in printed_) == [(1, 1), (1, 1), (6, 6)]
+    found = templates.novel("0", printed_, lambda one: False)
+    assert [(one.first, one.ranks) for one in found] == [(at(6), [0, 1]), (at(11), [0]), (at(21), [1])]
+    assert (found[2].id, found[1].text) == ("xid.94", "connected to store on <*> again")
+    assert len(found[1].ids) == 6
+    assert templates.novel("0", printed_, lambda one: one.id != "xid.94") == [found[2]]
 
 
 def test_lines_that_all_print_do_not_crowd_out_what_only_the_suspect_printed() -> None:

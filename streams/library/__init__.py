@@ -1,0 +1,1 @@
+"""What healthy jobs print, learned from them, and held against a job."""

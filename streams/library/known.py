@@ -1,0 +1,121 @@
+"""Holds what a job prints against a library: what no healthy job prints, and what healthy jobs print and it does not.
+
+A template is known by its id, or by a text that covers the form of one of its lines: as many words, each the same or a
+wildcard. So it does not matter how far it generalised in this job. Hexadecimal words that are too short for the masks,
+as in tags and abbreviated hashes, are compared as one.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import copy
+
+from schemas.library import LearnedTemplate, Library
+from schemas.results import SuspiciousTemplate
+from streams.iterations import ProgressClock
+from streams.library.record import checked
+from streams.lines.form import WILD
+from streams.lines.phases import DOWNLOAD, START_UP, TRAIN
+from streams.templates import Printed, TemplateBook
+from streams.view import AttemptView, HealthyContrast
+
+COMMON = 0.9
+"""The share of healthy jobs' ranks that print what a job is expected to print."""
+ALIKE = 0.5
+"""From this share of equal words on, one line may be another's form: a text has to fix as much to cover a line."""
+OBSERVED = 0.5
+"""From this share of what is expected in a phase on that was not seen, nothing is said of what is missing."""
+
+_SHORT_HEXADECIMAL = re.compile(r"(?<![\w>])[a-f]{1,8}<\*>")
+
+_BEFORE_TRAINING = ("", START_UP, DOWNLOAD)
+
+
+class Known:
+    """A library as it is asked. Raises LibraryError for one that cannot be used here."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = checked(library)
+        self.label = self.library.label
+        self._ids = {template.id for template in self.library.templates}
+        self._by_length: dict[int, list[tuple[str, list[str]]]] = {}
+        for template in self.library.templates:
+            words = _words(template.text)
+            self._by_length.setdefault(len(words), []).append((template.id, words))
+        self._iterations = max((job.iterations for job in self.library.jobs), default=0)
+        self._expected: dict[str, list[LearnedTemplate]] = {phase: [] for phase in (*_BEFORE_TRAINING, TRAIN)}
+        for template in self.library.templates:
+            for phase, share in self.library.shares(template).items():
+                if share >= COMMON and phase in self._expected:
+                    self._expected[phase].append(template)
+        self._compared: dict[str, tuple[list[str], list[str]]] = {}
+
+    def for_a_job(self) -> Known:
+        """The same library with a memory of its own, which holds no more than the job's own lines."""
+        one = copy(self)
+        one._compared = {}
+        return one
+
+    def knows(self, printed: Printed) -> bool:
+        """Whether a healthy job prints it, too."""
+        return any(id_ in self._ids for id_ in printed.ids) or any(self._compare(form)[0] for form in printed.forms)
+
+    def contrast(self, templates: TemplateBook, view: AttemptView) -> HealthyContrast:
+        """What tells an attempt so far from the healthy jobs."""
+        printed = templates.printed(view.attempt)
+        absent = [
+            SuspiciousTemplate(
+                id=one.id,
+                text=one.text,
+                first_seen=view.clock.began or 0,
+                ranks="",
+                axis="cross-job",
+                absent=True,
+            )
+            for one in self.lacking(printed, view.clock)
+        ]
+        novel = templates.novel(view.attempt, printed, self.knows)
+        return HealthyContrast(library=self.label, jobs=len(self.library.jobs), novel=novel, absent=absent)
+
+    def lacking(self, printed: list[Printed], clock: ProgressClock) -> list[LearnedTemplate]:
+        """What nearly all ranks of healthy jobs print and nobody printed here, nor anything that resembles it.
+
+        Nothing before the attempt trains; of what is printed while training nothing before it has done as many
+        iterations as the longest of the healthy jobs. Nothing of a phase of which no more than half of what is
+        expected was seen: it was not observed, or the job is of another kind. In order of the texts.
+        """
+        if clock.began is None:
+            return []
+        seen = {id_ for one in printed for id_ in one.ids}
+        for one in printed:
+            for form in one.forms:
+                covering, alike = self._compare(form)
+                seen.update(covering, alike)
+        found: dict[str, LearnedTemplate] = {}
+        for phase, expected in self._expected.items():
+            unseen = [one for one in expected if one.id not in seen]
+            far = phase != TRAIN or 0 < self._iterations <= clock.steps_done
+            if far and len(unseen) < OBSERVED * len(expected):
+                found |= {one.id: one for one in unseen if one.id not in found}
+        return sorted(found.values(), key=lambda one: (one.text, one.id))
+
+    def _compare(self, form: str) -> tuple[list[str], list[str]]:
+        """The ids of texts that cover a line's form, and of those that resemble it."""
+        found = self._compared.get(form)
+        if found is not None:
+            return found
+        words = _words(form)
+        covering, alike = [], []
+        for id_, text in self._by_length.get(len(words), []):
+            pairs = list(zip(text, words, strict=True))
+            if sum(word == other for word, other in pairs) < ALIKE * len(words):
+                continue
+            alike.append(id_)
+            if all(word in (other, WILD) for word, other in pairs):
+                covering.append(id_)
+        self._compared[form] = (covering, alike)
+        return covering, alike
+
+
+def _words(text: str) -> list[str]:
+    return _SHORT_HEXADECIMAL.sub(WILD, text).split()

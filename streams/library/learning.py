@@ -1,0 +1,142 @@
+"""Learns from the log of a run what its jobs print: a pure function of their windows and templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from schemas.codec import CodecError, decode
+from schemas.events import Job
+from schemas.identity import NO_JOB, shortened
+from schemas.ids import stable_id
+from schemas.library import HealthyJob, LearnedTemplate, Library
+from schemas.ports import Log
+from schemas.results import Template, Window
+from streams.iterations import ProgressClock
+from streams.library.record import MOST_TEXT, LibraryError, made
+
+NAME_KEPT = 40
+
+
+class _Draft:
+    """One job being learned: which ranks were in which phase, and which printed a signature there."""
+
+    def __init__(self, job: str) -> None:
+        self.job = job
+        self.ranks: dict[str, set[str]] = {}
+        self.printed: dict[tuple[str, str], set[str]] = {}
+        self.world_size: int | None = None
+        self.clocks: dict[str, ProgressClock] = {}
+
+    def take(self, windows: list[Window]) -> None:
+        """One window of time, all workers' summaries of it."""
+        for window in windows:
+            worker = window.identity.worker
+            self.ranks.setdefault(window.phase, set()).add(worker)
+            self.world_size = max(self.world_size or 0, window.world_size or 0) or None
+            for count in window.signatures:
+                self.printed.setdefault((count.signature, window.phase), set()).add(worker)
+        for attempt in sorted({window.identity.attempt for window in windows}):
+            clock = self.clocks.setdefault(attempt, ProgressClock())
+            clock.advance([window for window in windows if window.identity.attempt == attempt])
+
+
+def learned(log: Log, name: str) -> Library:
+    """What the jobs in a run's log print, under this name. Raises LibraryError where no rank printed anything."""
+    drafts: dict[str, _Draft] = {}
+    by_end: dict[tuple[int, str], list[Window]] = {}
+    for window in _records(log, "windows", "window"):
+        if window.identity.rank is not None and window.identity.job != NO_JOB:
+            by_end.setdefault((window.end, window.identity.job), []).append(window)
+    for (_, job), windows in sorted(by_end.items()):
+        windows.sort(key=lambda window: (window.identity.worker, window.identity.attempt))
+        drafts.setdefault(job, _Draft(job)).take(windows)
+    templates = _templates(log)
+    frameworks = _frameworks(log)
+    jobs: list[HealthyJob] = []
+    texts: dict[str, str] = {}
+    printed: dict[str, dict[str, dict[str, int]]] = {}
+    for draft in drafts.values():
+        counted = _counted(draft, templates)
+        if not counted:
+            continue
+        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted)
+        jobs.append(healthy)
+        for template, phases in counted.items():
+            texts[template] = templates[draft.job, template].text
+            printed.setdefault(template, {})[healthy.id] = phases
+    if not jobs:
+        raise LibraryError("no rank printed anything, so there is nothing to learn")
+    found = [LearnedTemplate(id=id_, text=shortened(texts[id_], MOST_TEXT), printed=printed[id_]) for id_ in texts]
+    return made(name, jobs, found)
+
+
+def _records(log: Log, topic: str, kind: str) -> Iterator[Any]:
+    for partition in range(log.partitions(topic)):
+        for entry in log.read(topic, partition, 0, log.end(topic, partition)):
+            if entry.headers.get("schema") == kind:
+                try:
+                    yield decode(kind, entry.value)
+                except CodecError:
+                    # Of a record that nobody can read there is a dead letter.
+                    continue
+
+
+def _templates(log: Log) -> dict[tuple[str, str], Template]:
+    """The templates of each job, each as it was in the end, by job and id."""
+    by_signature: dict[tuple[str, str], Template] = {}
+    for template in _records(log, "templates", "template"):
+        for signature in template.signatures:
+            known = by_signature.get((template.job, signature))
+            # A template only ever grows: the one that covers most is the newest.
+            if known is None or _covered(template) > _covered(known):
+                by_signature[template.job, signature] = template
+    return {(one.job, one.id): one for _, one in sorted(by_signature.items())}
+
+
+def _covered(template: Template) -> tuple[int, int, str]:
+    return len(template.signatures), len(template.aliases), template.id
+
+
+def _frameworks(log: Log) -> dict[str, str]:
+    """Which framework each job says that it runs, where one does."""
+    found: dict[str, set[str]] = {}
+    for batch in _records(log, "jobs", "job"):
+        for event in batch.events:
+            if isinstance(event, Job) and event.framework:
+                found.setdefault(batch.identity.job, set()).add(shortened(event.framework, 60))
+    return {job: min(names) for job, names in found.items()}
+
+
+def _counted(draft: _Draft, templates: dict[tuple[str, str], Template]) -> dict[str, dict[str, int]]:
+    """By template and phase how many ranks printed it."""
+    owner = {
+        signature: template.id
+        for (job, _), template in templates.items()
+        if job == draft.job
+        for signature in template.signatures
+    }
+    ranks: dict[tuple[str, str], set[str]] = {}
+    for (signature, phase), printing in draft.printed.items():
+        # Beyond the job's own bound a signature has no template.
+        if signature in owner:
+            ranks.setdefault((owner[signature], phase), set()).update(printing)
+    counted: dict[str, dict[str, int]] = {}
+    for (template, phase), printing in sorted(ranks.items()):
+        counted.setdefault(template, {})[phase] = len(printing)
+    return counted
+
+
+def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]]) -> HealthyJob:
+    job = HealthyJob(
+        id="",
+        job=shortened(draft.job, 200),
+        framework=framework,
+        world_size=draft.world_size,
+        ranks={phase: len(ranks) for phase, ranks in sorted(draft.ranks.items())},
+        iterations=max((clock.steps_done for clock in draft.clocks.values()), default=0),
+    )
+    content = msgspec.json.encode((job, counted), order="deterministic").decode()
+    return msgspec.structs.replace(job, id=f"{shortened(draft.job, NAME_KEPT)}.{stable_id('job', content)[:8]}")
