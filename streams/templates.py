@@ -8,13 +8,15 @@ the tree: their template has the predefined id, the same in every job, and no ot
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from drain3 import TemplateMiner
 from drain3.template_miner_config import TemplateMinerConfig
 
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
-from schemas.results import SignatureCount, SuspiciousTemplate, Template, Window
+from schemas.results import Axis, SignatureCount, SuspiciousTemplate, Template, Window
 from streams.view import AttemptView, AttemptWindow
 
 SUSPICIOUS_LIMIT = 5
@@ -170,33 +172,32 @@ class TemplateBook:
         """An attempt is over for good: what it printed no longer counts."""
         self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(f"{attempt}|")}
 
-    def suspicious(self, view: AttemptView, onset: int, suspects: list[int]) -> list[SuspiciousTemplate]:
+    def suspicious(
+        self, view: AttemptView, onset: int, suspects: list[int], backed: Mapping[str, Axis] | None = None
+    ) -> list[SuspiciousTemplate]:
         """What began around the onset, once training had begun: lines of a suspect that few print, or lines of all.
 
-        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart.
+        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart. The templates of
+        signatures that are ``backed`` by a detector's finding are there in any case, behind a suspect's own.
         """
+        pointed_at = {self._cluster_of[one]: axis for one, axis in (backed or {}).items() if one in self._cluster_of}
+        members = max(len(view.members), 1)
         found = []
         for cluster, use in self._uses(view.attempt).items():
-            members = max(len(view.members), 1)
             few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
             by_suspect = few and bool(set(use.ranks) & set(suspects))
-            if few and not by_suspect and (suspects or use.ranks == [0]):
-                continue
-            if not few and len(use.ranks) < COMMON * members:
-                continue
-            began = view.clock.began if view.clock.began is not None else view.first
-            if use.first < max(onset - (LOOK_BACK_NS if by_suspect else AROUND_NS), began):
-                continue
-            if not few and use.first > onset + AROUND_NS:
+            axis = _axis(view, use, onset, few=few, by_suspect=by_suspect, named=bool(suspects))
+            if axis is None and cluster not in pointed_at:
                 continue
             template = SuspiciousTemplate(
                 id=self._ids[cluster][-1],
                 text=self._text(cluster),
                 first_seen=use.first,
                 ranks=rank_ranges(use.ranks),
-                axis="space" if few else "time",
+                axis=axis or pointed_at[cluster],
             )
-            found.append((not by_suspect, use.first, template.id, template))
+            order = 0 if by_suspect else 1 if cluster in pointed_at else 2
+            found.append((order, use.first, template.id, template))
         found.sort(key=lambda item: item[:3])
         return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
 
@@ -218,3 +219,17 @@ class TemplateBook:
                 )
             )
         return uses
+
+
+def _axis(view: AttemptView, use: Use, onset: int, *, few: bool, by_suspect: bool, named: bool) -> Axis | None:
+    """How a template stands apart by who printed it and when, or null where it does not."""
+    if few and not by_suspect and (named or use.ranks == [0]):
+        return None
+    if not few and len(use.ranks) < COMMON * max(len(view.members), 1):
+        return None
+    began = view.clock.began if view.clock.began is not None else view.first
+    if use.first < max(onset - (LOOK_BACK_NS if by_suspect else AROUND_NS), began):
+        return None
+    if not few and use.first > onset + AROUND_NS:
+        return None
+    return "space" if few else "time"

@@ -10,6 +10,7 @@ from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
+SHOWN_SUPPORT = 4
 STOP_NS = 1_000_000_000
 
 
@@ -23,9 +24,13 @@ def compose(
     anomalies: list[Anomaly],
     templates: list[SuspiciousTemplate],
     resolution: str,
+    support: list[Anomaly] | None = None,
     unavailable: bool = False,
 ) -> Incident:
-    """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing."""
+    """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing.
+
+    ``support`` are findings that decide nothing; they are shown behind the others.
+    """
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
     missing = [] if unavailable else sorted(view.expected - set(view.members))
@@ -52,7 +57,7 @@ def compose(
         missing=Ranks(ranks=rank_ranges(missing)),
         unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
         templates=templates,
-        evidence=evidence_of(anomalies),
+        evidence=[*evidence_of(anomalies), *evidence_of(support or [])[:SHOWN_SUPPORT]],
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
     )

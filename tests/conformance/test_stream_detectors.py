@@ -116,6 +116,8 @@ def test_findings_say_who_found_them_and_in_which_window(name: str, sequences: d
                 assert one.onset < one.end
                 assert all(0 < suspect.score <= 1 for suspect in one.suspects)
                 assert not {suspect.rank for suspect in one.suspects} & set(one.victims)
+                if watch.detector.supporting:
+                    assert (one.severity, one.suspects, one.victims) == ("info", [], [])
 
 
 @pytest.mark.parametrize("name", JOB)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.ids import stable_id
-from schemas.results import SuspiciousTemplate, Window
+from schemas.results import Axis, SuspiciousTemplate, Window
 from streams.templates import TemplateBook, TemplateState, template_id
 from streams.view import AttemptView
 
@@ -133,7 +133,10 @@ ONSET = 40
 
 
 def suspicious(
-    prints_: dict[str, dict[int, float]], suspects: list[int], ranks: int = RANKS
+    prints_: dict[str, dict[int, float]],
+    suspects: list[int],
+    ranks: int = RANKS,
+    backed: dict[str, Axis] | None = None,
 ) -> list[SuspiciousTemplate]:
     """``prints_``: line to rank to second; training begins at second 0, the fault at ``ONSET``."""
     view: AttemptView = new_view()
@@ -146,7 +149,7 @@ def suspicious(
     templates.learn(window.summaries)
     view.update(window)
     templates.note(window)
-    return templates.suspicious(view, at(ONSET), suspects)
+    return templates.suspicious(view, at(ONSET), suspects, backed)
 
 
 def everybody(second: float, *apart: int) -> dict[int, float]:
@@ -183,6 +186,16 @@ def test_what_stands_out(name: str, who: dict[int, float], suspects: list[int], 
 )
 def test_what_does_not(name: str, who: dict[int, float], suspects: list[int]) -> None:
     assert suspicious({"disk is nearly full": who}, suspects) == [], name
+
+
+def test_a_template_that_a_finding_points_at_is_shown_whoever_printed_it_and_when() -> None:
+    line = "disk is nearly full"
+    pointed_at: dict[str, Axis] = {printed(line, 1).signature: "cross-job", "never printed": "space"}
+    for who in ({2: -1.0}, everybody(ONSET - 20), dict.fromkeys(range(4), float(ONSET))):
+        (one,) = suspicious({line: who}, [5], backed=pointed_at)
+        assert (one.text, one.axis) == (line, "cross-job")
+    of_suspect = suspicious({line: {2: -1.0}, "shard server is slow": {5: ONSET}}, [5], backed=pointed_at)
+    assert [one.axis for one in of_suspect] == ["space", "cross-job"]
 
 
 def test_lines_that_all_print_do_not_crowd_out_what_only_the_suspect_printed() -> None:
