@@ -28,7 +28,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How often one worker printed lines of one shape in a window; ``example`` is the first of them.
 
-    ``predefined`` is the id of their predefined template, the same in every job.
+    ``predefined`` is the id of their predefined template, the same in every job; ``chatter`` is the kind of lines that
+    one rank or the control plane prints for all (progress, http, checkpoint), or *limited*: others were left out.
     """
 
     signature: str
@@ -38,6 +39,7 @@ class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
     last: int
     example: str = ""
     predefined: str = ""
+    chatter: str = ""
 
 
 class Series(Record, frozen=True, omit_defaults=True, kw_only=True):

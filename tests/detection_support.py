@@ -252,6 +252,7 @@ def printed(text: str, first: float, last: float | None = None, count: int = 1) 
         signature=facts.signature,
         masked=facts.masked,
         predefined=facts.predefined,
+        chatter=facts.chatter,
         count=count,
         first=at(first),
         last=at(first if last is None else last),

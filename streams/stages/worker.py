@@ -51,6 +51,7 @@ class _Signature:
             signature=self.facts.signature,
             masked=self.facts.masked,
             predefined=self.facts.predefined,
+            chatter=self.facts.chatter,
             count=self.count,
             first=self.first,
             last=self.last,
