@@ -152,7 +152,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
-    ``dropped`` counts by reason what was left out or re-timed.
+    ``dropped`` counts by reason what was left out or re-timed. ``tail`` is the order of its lines: the last pairs of
+    (place in ``signatures``, iteration), each where it first came, chatter left out.
     """
 
     id: str
@@ -172,6 +173,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     layout: dict[str, int] = {}
     announced: list[tuple[int, str]] = []
     signatures: list[SignatureCount] = []
+    tail: list[tuple[int, int | None]] = []
     series: list[Series] = []
     gauges: list[Gauge] = []
     stacks: list[StackSpan] = []

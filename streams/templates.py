@@ -8,7 +8,7 @@ the tree: their template has the predefined id, the same in every job, and no ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from drain3 import TemplateMiner
@@ -17,6 +17,7 @@ from drain3.template_miner_config import TemplateMinerConfig
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
 from schemas.results import Axis, SignatureCount, SuspiciousTemplate, Template, Window
+from streams.printed import Printed, printed_by
 from streams.view import AttemptView, AttemptWindow
 
 SUSPICIOUS_LIMIT = 5
@@ -36,11 +37,13 @@ class Use(msgspec.Struct, kw_only=True):
 class TemplateState(msgspec.Struct, kw_only=True):
     """``fed`` are (signature, masked text) in the order in which the tree saw them; ``uses`` by attempt|signature.
 
-    ``predefined`` has the predefined template's id and the masked text of signatures that the tree does not see.
+    ``predefined`` has the predefined template's id and the masked text of signatures that the tree does not see,
+    ``chatter`` the kind of those that are chatter.
     """
 
     fed: list[tuple[str, str]] = []
     predefined: dict[str, tuple[str, str]] = {}
+    chatter: dict[str, str] = {}
     first_seen: dict[str, int] = {}
     uses: dict[str, Use] = {}
     overflow: int = 0
@@ -115,6 +118,8 @@ class TemplateBook:
                 self.state.overflow += 1
                 continue
             self.state.first_seen[count.signature] = count.first
+            if count.chatter:
+                self.state.chatter[count.signature] = count.chatter
             if count.predefined:
                 self.state.predefined[count.signature] = (count.predefined, count.masked)
                 self._assign(count.signature, count.predefined)
@@ -167,6 +172,23 @@ class TemplateBook:
             known.first, known.last = min(known.first, first), max(known.last, last)
             if not ranks <= set(known.ranks):
                 known.ranks = sorted({*known.ranks, *ranks})
+
+    def printed(self, attempt: str, summaries: list[Window], members: Iterable[int]) -> Printed:
+        """Who printed what in a window that is learnt and not yet noted, with what was noted before."""
+        printers: dict[str, set[int]] = {}
+        for signature, kind in self.state.chatter.items():
+            printers.setdefault(kind, set()).update(self._ranks_of(attempt, signature))
+        chatter = {kind: sorted(ranks) for kind, ranks in printers.items()}
+        return printed_by(summaries, members, self._settled, lambda one: self._ranks_of(attempt, one), chatter)
+
+    def _settled(self, signature: str) -> str:
+        """The first id of a signature's template, which stays its own when it generalises; nothing if unknown."""
+        cluster = self._cluster_of.get(signature)
+        return "" if cluster is None else self._ids[cluster][0]
+
+    def _ranks_of(self, attempt: str, signature: str) -> list[int]:
+        use = self.state.uses.get(f"{attempt}|{signature}")
+        return [] if use is None else use.ranks
 
     def forget(self, attempt: str) -> None:
         """An attempt is over for good: what it printed no longer counts."""

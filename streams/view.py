@@ -12,6 +12,7 @@ from schemas.results import Activity, Exit, StackSpan, Suspect, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
+from streams.printed import NOTHING_PRINTED, Printed
 from streams.stacks import is_main, joined
 
 KEPT_PIDS = 8
@@ -238,7 +239,8 @@ class AttemptView(msgspec.Struct, kw_only=True):
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
-    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out.
+    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out. ``printed`` is
+    who printed what, as one table.
     """
 
     job: str
@@ -251,6 +253,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     node_life: list[tuple[str, int]] = []
     stopped: int | None = None
     unavailable: bool = False
+    printed: Printed = NOTHING_PRINTED
 
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""

@@ -137,6 +137,7 @@ class JobKeeper:
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
+                printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),
             )
             for name, attempt in self._attempts.items()
         }
