@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from streams_support import JOBS, records, run, slowing, steady, written_log
+from streams_support import JOBS, records, run, slowing, steady, talking, written_log
 
 import streams.detectors
 from schemas.codec import decode, encode
@@ -39,6 +39,7 @@ def sequences() -> dict[str, Sequence]:
         patch.setattr(AttemptView, "update", watched)
         for name in ("hang", "slow", "restart", "killed", "ailing"):
             run(written_log(JOBS[name]()))
+        run(written_log(talking().recording))
     return found
 
 
