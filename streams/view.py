@@ -230,6 +230,22 @@ class AttemptView(msgspec.Struct, kw_only=True):
             why=why,
         )
 
+    def unobserved_since(self, time: int) -> list[int]:
+        """Ranks that have shown nothing since, nor has their node's producer, while another node's has.
+
+        They are not known to be silent. A rank whose end is reported is not among them; nor is anybody where no node
+        reports any more, as once a job is over.
+        """
+        if not any(heard > time for heard in self.node_life.values()):
+            return []
+        return [
+            rank
+            for rank, member in sorted(self.members.items())
+            if member.exit is None
+            and member.last_life <= time
+            and 0 < self.node_life.get(self.node_of(rank), 0) <= time
+        ]
+
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
         member = self.members.get(rank)

@@ -127,6 +127,7 @@ class IncidentBook:
             expected=view.world_size,
             exited={rank: end.time for rank, end in _failed_ends(view)},
             living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],
+            unobserved=view.unobserved_since(window.start),
             finished=view.finished,
         )
         decision = decide(incident.anomalies, situation)
