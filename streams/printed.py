@@ -76,32 +76,67 @@ def printed_by(
 
     Signatures without a template are left out. ``printers`` are those of each kind of chatter so far.
     """
-    counted = [(summary.identity.rank, one) for summary in summaries for one in summary.signatures]
-    known = [(rank, one) for rank, one in counted if rank is not None and template_of(one.signature)]
-    ranks = sorted({*members, *(rank for rank, _ in known)})
+    ranked = [(summary.identity.rank, summary) for summary in summaries if summary.identity.rank is not None]
+    ranks = sorted({*members, *(rank for rank, _ in ranked)})
     column = {rank: index for index, rank in enumerate(ranks)}
-    shown: dict[str, SignatureCount] = {}
-    for _, one in known:
-        if one.signature not in shown or one.first < shown[one.signature].first:
-            shown[one.signature] = one
-    row = {signature: index for index, signature in enumerate(sorted(shown))}
-    counts = np.zeros((len(row), len(ranks)), dtype=np.int64)
-    kinds: dict[str, set[int]] = {}
-    for rank, one in known:
-        counts[row[one.signature], column[rank]] += one.count
-        if one.chatter:
-            kinds.setdefault(one.chatter, set(printers.get(one.chatter, []))).add(rank)
-    before = [np.isin(ranks, ranks_before(signature)) for signature in row]
+    places: dict[str, int | None] = {}
+    shown: list[SignatureCount] = []
+    templates: list[str] = []
+    # A row, a column, a count and a time for each cell: one pass over all that all ranks printed.
+    cells: list[tuple[int, int, int, int]] = []
+    for rank, summary in ranked:
+        here = column[rank]
+        for one in summary.signatures:
+            if one.signature not in places:
+                template = template_of(one.signature)
+                places[one.signature] = len(shown) if template else None
+                if template:
+                    shown.append(one)
+                    templates.append(template)
+            place = places[one.signature]
+            if place is not None:
+                cells.append((place, here, one.count, one.first))
+    order = sorted(range(len(shown)), key=lambda place: shown[place].signature)
+    counts, first = _filled(cells, (len(shown), len(ranks)))
+    before = [np.isin(ranks, ranks_before(shown[place].signature)) for place in order]
     return Printed(
         ranks=ranks,
         lines=[
-            Line(signature, template_of(signature), one.chatter, one.masked[:LONGEST_TEXT], one.first)
-            for signature, one in sorted(shown.items())
+            Line(
+                shown[place].signature,
+                templates[place],
+                shown[place].chatter,
+                shown[place].masked[:LONGEST_TEXT],
+                int(first[place]),
+            )
+            for place in order
         ],
-        counts=counts,
+        counts=counts[order],
         before=np.array(before, dtype=np.bool_).reshape(counts.shape),
-        printers={kind: sorted(kinds[kind]) for kind in sorted(kinds)},
+        printers=_printers(shown, counts, ranks, printers),
     )
+
+
+def _filled(cells: list[tuple[int, int, int, int]], shape: tuple[int, int]) -> tuple[Table, NDArray[np.int64]]:
+    """Counts, and when each row was first printed (ns)."""
+    table = np.array(cells, dtype=np.int64).reshape(-1, 4)
+    counts = np.zeros(shape, dtype=np.int64)
+    first = np.full(shape[0], np.iinfo(np.int64).max)
+    np.add.at(counts, (table[:, 0], table[:, 1]), table[:, 2])
+    np.minimum.at(first, table[:, 0], table[:, 3])
+    return counts, first
+
+
+def _printers(
+    shown: list[SignatureCount], counts: Table, ranks: list[int], known: Mapping[str, list[int]]
+) -> dict[str, list[int]]:
+    """Of each kind of chatter in the window, who printed any, now or before."""
+    found: dict[str, set[int]] = {}
+    for place, one in enumerate(shown):
+        if one.chatter:
+            now = [ranks[index] for index in np.flatnonzero(counts[place]).tolist()]
+            found.setdefault(one.chatter, set(known.get(one.chatter, []))).update(now)
+    return {kind: sorted(found[kind]) for kind in sorted(found)}
 
 
 NOTHING_PRINTED = printed_by([], [], lambda _: "", lambda _: [], {})

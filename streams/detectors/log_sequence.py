@@ -36,11 +36,28 @@ class LogSequenceConfig(msgspec.Struct, frozen=True, kw_only=True):
         require(self, above_0=("least_peers",), shares=("few",))
 
 
+class Tail(msgspec.Struct, kw_only=True):
+    """The numbers of a rank's latest lines and their iterations, columns of equal length."""
+
+    lines: list[int] = []
+    iterations: list[int | None] = []
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Both together."""
+        return list(zip(self.lines, self.iterations, strict=True))
+
+    def add(self, pairs: list[Pair]) -> None:
+        """Take later lines in; the oldest go."""
+        self.lines = [*self.lines, *(line for line, _ in pairs)][-KEPT_PAIRS:]
+        self.iterations = [*self.iterations, *(iteration for _, iteration in pairs)][-KEPT_PAIRS:]
+
+
 class LogSequenceState(msgspec.Struct, kw_only=True):
-    """``lines`` are signatures and their masked texts by number; ``tails`` the latest pairs of each rank."""
+    """``lines`` are signatures and their masked texts by number; ``tails`` the latest lines of each rank."""
 
     lines: list[tuple[str, str]] = []
-    tails: dict[int, list[Pair]] = {}
+    tails: dict[int, Tail] = {}
 
 
 @register
@@ -58,7 +75,7 @@ class LogSequence(JobDetector[LogSequenceConfig, LogSequenceState]):
         stall = stall_of(view, window, self.config.stall)
         if stall is None or window.unavailable:
             return []
-        known = {rank: self.state.tails[rank] for rank in observed(view, window) if rank in self.state.tails}
+        known = {rank: self.state.tails[rank].pairs for rank in observed(view, window) if rank in self.state.tails}
         found = []
         for group in view.peer_groups():
             tails = {rank: known[rank] for rank in group if rank in known}
@@ -72,13 +89,13 @@ class LogSequence(JobDetector[LogSequenceConfig, LogSequenceState]):
         for summary in window.summaries:
             rank = summary.identity.rank
             if rank is not None and summary.tail:
-                tail = self.state.tails.get(rank, [])
-                self.state.tails[rank] = [*tail, *self._new_pairs(summary, tail, numbers)][-KEPT_PAIRS:]
+                tail = self.state.tails.setdefault(rank, Tail())
+                tail.add(self._new_pairs(summary, tail, numbers))
 
-    def _new_pairs(self, summary: Window, tail: list[Pair], numbers: dict[str, int]) -> list[Pair]:
+    def _new_pairs(self, summary: Window, tail: Tail, numbers: dict[str, int]) -> list[Pair]:
         """The window's pairs by number of line; what its first turn has in common with the last one is known."""
-        last = tail[-1][1] if tail else None
-        known = {line for line, iteration in tail if iteration == last} if tail else set()
+        last = tail.iterations[-1] if tail.iterations else None
+        known = {line for line, iteration in tail.pairs if iteration == last}
         found: list[Pair] = []
         for place, iteration in summary.tail:
             if not 0 <= place < len(summary.signatures):

@@ -179,10 +179,10 @@ def test_its_state_is_bounded_and_wrong_places_are_passed_over() -> None:
     windows = [closed([with_tail(stepping(0, 10 * n, first=1), [(w, n) for w in words])], 10 * n) for n in range(3)]
     run_lines(detector, new_view(), windows)
     assert len(detector.state.lines) == MOST_LINES
-    assert len(detector.state.tails[0]) <= KEPT_PAIRS
+    assert len(detector.state.tails[0].lines) <= KEPT_PAIRS
     wrong = msgspec.structs.replace(stepping(1, 0, first=1), tail=[(7, 1), (-1, 1)])
     run_lines(detector, new_view(), [closed([wrong], 0)])
-    assert detector.state.tails[1] == []
+    assert detector.state.tails[1].lines == []
 
 
 @pytest.mark.parametrize("settings", [{"least_peers": 0}, {"few": 1.5}])
