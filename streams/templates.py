@@ -8,7 +8,7 @@ the tree: their template has the predefined id, the same in every job, and no ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 from drain3 import TemplateMiner
@@ -22,6 +22,8 @@ from streams.view import AttemptView, AttemptWindow
 
 SUSPICIOUS_LIMIT = 5
 MINORITY, COMMON = 0.25, 0.9
+ASIDE = frozenset({"progress", "http"})
+"""Chatter that says nothing of a fault by being there; what is said of a checkpoint may."""
 LOOK_BACK_NS = 30_000_000_000
 AROUND_NS = 3_000_000_000
 
@@ -205,7 +207,7 @@ class TemplateBook:
         pointed_at = {self._cluster_of[one]: axis for one, axis in (backed or {}).items() if one in self._cluster_of}
         members = max(len(view.members), 1)
         found = []
-        for cluster, use in self._uses(view.attempt).items():
+        for cluster, use in self._uses(view.attempt, backed or {}).items():
             few = len(use.ranks) <= max(1, int(MINORITY * members)) and members > 1
             by_suspect = few and bool(set(use.ranks) & set(suspects))
             axis = _axis(view, use, onset, few=few, by_suspect=by_suspect, named=bool(suspects))
@@ -223,10 +225,12 @@ class TemplateBook:
         found.sort(key=lambda item: item[:3])
         return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
 
-    def _uses(self, attempt: str) -> dict[Cluster, Use]:
-        """Who printed each template in the attempt; its signatures together."""
+    def _uses(self, attempt: str, backed: Container[str]) -> dict[Cluster, Use]:
+        """Who printed each template in the attempt, its signatures together; bars and access lines are left aside."""
         uses: dict[Cluster, Use] = {}
         for signature, cluster in self._cluster_of.items():
+            if self.state.chatter.get(signature) in ASIDE and signature not in backed:
+                continue
             use = self.state.uses.get(f"{attempt}|{signature}")
             if use is None:
                 continue

@@ -198,6 +198,21 @@ def test_a_template_that_a_finding_points_at_is_shown_whoever_printed_it_and_whe
     assert [one.axis for one in of_suspect] == ["space", "cross-job"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["4%|▌   | 12/300 [00:12<01:20, 3.2it/s]", 'INFO: 10.0.0.7:80 - "GET /health HTTP/1.1" 200 OK'],
+)
+def test_bars_and_access_lines_stand_aside_unless_a_finding_points_at_them(line: str) -> None:
+    who: dict[int, float] = {5: ONSET}
+    assert suspicious({line: who}, [5]) == suspicious({line: who}, []) == []
+    (one,) = suspicious({line: who}, [5], backed={printed(line, 1).signature: "space"})
+    assert one.ranks == "5"
+
+
+def test_what_is_said_of_a_checkpoint_may_be_the_fault() -> None:
+    assert suspicious({"writing checkpoint metadata to /ckpt/3": {5: ONSET}}, [5])
+
+
 def test_lines_that_all_print_do_not_crowd_out_what_only_the_suspect_printed() -> None:
     words = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
     lines: dict[str, dict[int, float]] = {" ".join([word] * (3 + len(word))): everybody(ONSET) for word in words}
