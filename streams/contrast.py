@@ -99,10 +99,16 @@ def classes(table: Printed) -> list[Printed]:
     return found
 
 
+def own_lines(table: Printed) -> Printed:
+    """The table without chatter."""
+    rows = [row for row, line in enumerate(table.lines) if not line.chatter]
+    lines = [table.lines[row] for row in rows]
+    return msgspec.structs.replace(table, lines=lines, counts=table.counts[rows], before=table.before[rows])
+
+
 def printing_apart(group: Printed, few: float) -> list[int]:
     """Who printed a line in the window that only a ``few`` of the group print, chatter aside."""
-    own = [row for row, line in enumerate(group.lines) if not line.chatter]
-    printing = group.counts[own] > 0
+    printing = own_lines(group).counts > 0
     apart = printing & (printing.sum(axis=1, keepdims=True) <= few_of(len(group.ranks), few))
     return [group.ranks[column] for column in np.flatnonzero(apart.any(axis=0))]
 
@@ -144,12 +150,12 @@ def above_peers(counts: Table, few: int, ratio: float, surprise: float) -> Marks
     return high
 
 
-def lacking(counts: Table, before: Marks, share: float, least: int) -> Marks:
-    """Who printed none of a row's lines, but did before, while ``share`` of the others do, ``least`` on the median."""
+def lacking(counts: Table, used: Marks, share: float, least: int) -> Marks:
+    """Who printed none of a row's lines but ``used`` to, while ``share`` of the others do, ``least`` on the median."""
     printing = (counts > 0).sum(axis=1, keepdims=True)
     common = printing >= share * (counts.shape[1] - 1)
     often = np.median(counts, axis=1, keepdims=True) >= least if counts.shape[1] else np.zeros((len(counts), 1), bool)
-    found: Marks = (counts == 0) & before & common & often
+    found: Marks = (counts == 0) & used & common & often
     return found
 
 

@@ -40,12 +40,13 @@ class TemplateState(msgspec.Struct, kw_only=True):
     """``fed`` are (signature, masked text) in the order in which the tree saw them; ``uses`` by attempt|signature.
 
     ``predefined`` has the predefined template's id and the masked text of signatures that the tree does not see,
-    ``chatter`` the kind of those that are chatter.
+    ``chatter`` the kind of those that are chatter, ``printers`` who printed any of a kind, by attempt|kind.
     """
 
     fed: list[tuple[str, str]] = []
     predefined: dict[str, tuple[str, str]] = {}
     chatter: dict[str, str] = {}
+    printers: dict[str, list[int]] = {}
     first_seen: dict[str, int] = {}
     uses: dict[str, Use] = {}
     overflow: int = 0
@@ -166,6 +167,9 @@ class TemplateBook:
                 ranks.add(rank)
                 found[count.signature] = (min(first, count.first), max(last, count.last), ranks)
         for signature, (first, last, ranks) in found.items():
+            if signature in self.state.chatter:
+                kind = f"{window.attempt}|{self.state.chatter[signature]}"
+                self.state.printers[kind] = sorted(ranks | set(self.state.printers.get(kind, [])))
             key = f"{window.attempt}|{signature}"
             known = self.state.uses.get(key)
             if known is None:
@@ -177,11 +181,9 @@ class TemplateBook:
 
     def printed(self, attempt: str, summaries: list[Window], members: Iterable[int]) -> Printed:
         """Who printed what in a window that is learnt and not yet noted, with what was noted before."""
-        printers: dict[str, set[int]] = {}
-        for signature, kind in self.state.chatter.items():
-            printers.setdefault(kind, set()).update(self._ranks_of(attempt, signature))
-        chatter = {kind: sorted(ranks) for kind, ranks in printers.items()}
-        return printed_by(summaries, members, self._settled, lambda one: self._ranks_of(attempt, one), chatter)
+        kinds = sorted(set(self.state.chatter.values()))
+        printers = {kind: self.state.printers.get(f"{attempt}|{kind}", []) for kind in kinds}
+        return printed_by(summaries, members, self._settled, lambda one: self._ranks_of(attempt, one), printers)
 
     def _settled(self, signature: str) -> str:
         """The first id of a signature's template, which stays its own when it generalises; nothing if unknown."""
@@ -194,7 +196,9 @@ class TemplateBook:
 
     def forget(self, attempt: str) -> None:
         """An attempt is over for good: what it printed no longer counts."""
-        self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(f"{attempt}|")}
+        prefix = f"{attempt}|"
+        self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(prefix)}
+        self.state.printers = {key: one for key, one in self.state.printers.items() if not key.startswith(prefix)}
 
     def suspicious(
         self, view: AttemptView, onset: int, suspects: list[int], backed: Mapping[str, Axis] | None = None

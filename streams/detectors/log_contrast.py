@@ -28,6 +28,7 @@ from streams.contrast import (
     warming_up,
 )
 from streams.detectors.registry import JobDetector, register
+from streams.past import Past
 from streams.printed import Line, Marks, Printed
 from streams.view import AttemptView, AttemptWindow
 
@@ -36,11 +37,13 @@ MORE, LACKS = "prints_apart", "lacks"
 
 
 class LogContrastConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``ratio`` to what is typical and ``surprise`` (a G of 10.83 has p = 0.001) in ``k`` of the last ``n`` windows.
+    """``ratio`` to what is typical and to the rank's own past, and ``surprise`` (a G of 10.83 has p = 0.001), in ``k``
+    of the last ``n`` windows.
 
-    Lacking is what ``common`` of the peers print, at least ``least_lines`` a window, in all of the last ``n``. Groups
-    of fewer than ``least_peers`` are not compared; more than ``few`` of one stand apart by design. Who prints for all
-    is learnt in the first ``warm_up_windows`` of training.
+    Lacking is what ``common`` of the peers print, at least ``least_lines`` a window, and what the rank printed so often
+    that ``surprise`` lines were due in ``n`` windows. Groups of fewer than ``least_peers`` are not compared; where more
+    than ``few`` stand apart it is by design. Who prints for all is learnt in the first ``warm_up_windows`` of training.
+    The past is the mean over windows, each of which counts ``weight`` times the rest, of up to ``most_templates``.
     """
 
     ratio: float = 4.0
@@ -52,9 +55,12 @@ class LogContrastConfig(msgspec.Struct, frozen=True, kw_only=True):
     least_peers: int = 4
     few: float = 0.25
     warm_up_windows: int = 2
+    weight: float = 0.2
+    most_templates: int = 64
 
     def __post_init__(self) -> None:
-        require(self, above_0=("ratio", "surprise", "k", "least_lines", "least_peers"), shares=("common", "few"))
+        counts = ("k", "least_lines", "least_peers", "most_templates")
+        require(self, above_0=("ratio", "surprise", *counts), shares=("common", "few", "weight"))
         if self.k > self.n:
             raise ValueError(f"k windows of n: {self.k} of {self.n} cannot be")
 
@@ -63,6 +69,7 @@ class LogContrastState(msgspec.Struct, kw_only=True):
     """Marks of the last windows by ``template|rank|which``, and the ranks that print for others."""
 
     calm: Calm = msgspec.field(default_factory=Calm)
+    past: Past = msgspec.field(default_factory=Past)
     marks: dict[str, list[int]] = {}
     printers: list[int] = []
 
@@ -92,16 +99,26 @@ class LogContrast(JobDetector[LogContrastConfig, LogContrastState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding a template, in the window in which it becomes continuous."""
-        if not self.state.calm.holds(view, window) or not trains(view):
+        if not self.state.calm.holds(view, window):
+            self.state.marks = {}
+            return []
+        if not trains(view):
             return []
         table = window.printed.by_template().of(observed(view, window))
         groups = [table.of(group) for group in view.peer_groups()]
         groups = [group for group in groups if len(group.ranks) >= self.config.least_peers]
+        marks: list[_Mark] = []
         if warming_up(view, window, self.config.warm_up_windows):
             printers = {rank for group in groups for rank in printing_apart(group, self.config.few)}
             self.state.printers = sorted(printers | set(self.state.printers))
-            return []
-        marks = [mark for group in groups for part in classes(group) for mark in self._marks(part)]
+        else:
+            marks = [mark for group in groups for part in classes(group) for mark in self._marks(part)]
+        apart = np.zeros(table.counts.shape, dtype=np.bool_)
+        row_of = {line.template: row for row, line in enumerate(table.lines)}
+        column_of = {rank: column for column, rank in enumerate(table.ranks)}
+        for mark in marks:
+            apart[row_of[mark.line.template], column_of[mark.rank]] = True
+        self.state.past.take(table, apart, self.config.weight, self.config.most_templates)
         return self._findings(view, window, self._continuous(marks))
 
     def _marks(self, part: Printed) -> list[_Mark]:
@@ -114,7 +131,11 @@ class LogContrast(JobDetector[LogContrastConfig, LogContrastState]):
         for_others = np.isin(part.ranks, sorted(speakers([part.ranks], self.state.printers)))
         # Where most print apart from each other, the lines differ by design.
         more &= ~for_others & (2 * for_others.sum() <= len(part.ranks))
-        lacks = lacking(part.counts, part.before, self.config.common, self.config.least_lines)
+        past = self.state.past.of(part)
+        more &= self.state.past.known(part) & (part.counts > self.config.ratio * past)
+        # By chance nothing comes in n windows with a probability of exp(-n * past).
+        used = part.before & (self.config.n * past >= self.config.surprise)
+        lacks = lacking(part.counts, used, self.config.common, self.config.least_lines)
         found = []
         for which, marks in ((MORE, more), (LACKS, lacks)):
             few_rows: Marks = marks & (marks.sum(axis=1, keepdims=True) <= few)

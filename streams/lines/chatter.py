@@ -55,6 +55,7 @@ def chatter_of(line: str) -> Chatter:
         return "http"
     if _PROGRESS.search(head):
         return "progress"
-    if turn_of(head) == CHECKPOINT or _CHECKPOINT.search(head):
+    turn = turn_of(head)
+    if turn == CHECKPOINT or (turn and "checkpoint" in head.casefold()) or _CHECKPOINT.search(head):
         return "checkpoint"
     return ""

@@ -49,6 +49,16 @@ def test_what_one_prints_far_more_often_is_found_too() -> None:
     assert (one.grounds, one.peers.partition(";")[0]) == (MORE, "its peers: all but 2 at most 3 times")
 
 
+def test_a_rank_that_always_printed_more_than_its_peers_is_as_it_was() -> None:
+    always = [speaking(10.0 * number, {RETRY: everybody(1, 5) | {5: 40 if number > 2 else 30}}) for number in range(12)]
+    assert found(*always) == []
+
+
+def test_a_rank_that_seldom_printed_what_all_print_lacks_nothing() -> None:
+    seldom = [speaking(10.0 * number, {BUSY: everybody(5, 5) | {5: number % 4 == 1}}) for number in range(6)]
+    assert found(*seldom, *(speaking(10.0 * number, {BUSY: everybody(5, 5)}) for number in range(6, 12))) == []
+
+
 def test_few_ranks_together_are_one_finding() -> None:
     (one,) = found(*course({RETRY: {4: 9, 5: 6}}))
     assert one.text.startswith("ranks 4-5: ")

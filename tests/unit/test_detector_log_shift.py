@@ -94,7 +94,7 @@ def test_a_rank_that_printed_for_others_from_the_start_brings_no_news() -> None:
     assert found(*early, speaking(60, {RETRY: {5: 1}})) == []
 
 
-def test_a_rank_that_prints_new_words_all_the_time_brings_news_only_at_first() -> None:
+def test_where_a_few_always_have_something_new_to_say_there_is_news_only_at_first() -> None:
     words = ["alpha", "beta gamma", "one two three", "a b c d e", "this is a longer sentence of words", "x y"]
     said = found(*course(*({word: {5: 1}} for word in words)))
     assert len(said) == 2
@@ -155,8 +155,8 @@ def test_its_state_is_bounded_and_what_is_printed_least_goes_first() -> None:
     many = {f"{letter} {letter * 9}": everybody(1) for letter in "abcdefgh"}
     windows = [speaking(10.0 * number, many | {WARN: everybody(20)}) for number in range(8)]
     run_lines(detector, new_view(), windows)
-    assert len(detector.state.means) == 3
-    assert max(max(means) for means in detector.state.means.values()) > 10
+    assert len(detector.state.past.means) == 3
+    assert max(max(means) for means in detector.state.past.means.values()) > 10
     assert len(msgspec.json.encode(detector.state)) < 2000
 
 
