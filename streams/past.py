@@ -15,10 +15,14 @@ Means = NDArray[np.float64]
 
 
 class Past(msgspec.Struct, kw_only=True):
-    """``means`` by template, in the order of ``ranks``; ``windows`` counts those that were taken in."""
+    """``means`` by template, in the order of ``ranks``, as is ``seen``: how many windows of each were taken in.
+
+    ``windows`` counts all.
+    """
 
     windows: int = 0
     ranks: list[int] = []
+    seen: list[int] = []
     means: dict[str, list[float]] = {}
 
     def of(self, table: Printed) -> Means:
@@ -32,11 +36,15 @@ class Past(msgspec.Struct, kw_only=True):
                 found[row, here] = np.array(self.means[line.template])[there]
         return found
 
-    def known(self, table: Printed) -> Marks:
-        """Where the past is known: of templates that are followed, and of those that a rank never printed."""
+    def known(self, table: Printed, windows: int) -> Marks:
+        """Where the past is known: of ranks seen for so long, of templates followed or never printed by the rank."""
         followed = np.array([line.template in self.means for line in table.lines], dtype=np.bool_)
-        found: Marks = followed[:, None] | ~table.before
+        found: Marks = (followed[:, None] | ~table.before) & np.isin(table.ranks, self.seen_for(windows))
         return found
+
+    def seen_for(self, windows: int) -> list[int]:
+        """Ranks that were taken in for so many windows."""
+        return [rank for rank, seen in zip(self.ranks, self.seen, strict=True) if seen >= windows]
 
     def take(self, table: Printed, apart: Marks, weight: float, most: int) -> None:
         """Take a window's templates in, but for what stands apart; each window counts ``weight`` times the rest.
@@ -46,7 +54,10 @@ class Past(msgspec.Struct, kw_only=True):
         self._widen(table.ranks)
         columns = np.searchsorted(self.ranks, table.ranks)
         row_of = {line.template: row for row, line in enumerate(table.lines)}
-        share = max(weight, 1 / (self.windows + 1))
+        seen = np.array(self.seen, dtype=np.int64)
+        seen[columns] += 1
+        self.seen = seen.tolist()
+        share = np.maximum(weight, 1 / seen[columns])
         for name in sorted({*self.means, *row_of}):
             means = np.array(self.means.get(name, [0.0] * len(self.ranks)))
             row = row_of.get(name)
@@ -68,7 +79,9 @@ class Past(msgspec.Struct, kw_only=True):
             room = np.zeros(len(wider))
             room[places] = means
             self.means[name] = room.tolist()
-        self.ranks = wider
+        seen = np.zeros(len(wider), dtype=np.int64)
+        seen[places] = self.seen
+        self.ranks, self.seen = wider, seen.tolist()
 
     def _forget(self, most: int, standing: set[str]) -> None:
         """Keep what stands apart at present, and of the rest what is printed most."""

@@ -132,7 +132,7 @@ class LogContrast(JobDetector[LogContrastConfig, LogContrastState]):
         # Where most print apart from each other, the lines differ by design.
         more &= ~for_others & (2 * for_others.sum() <= len(part.ranks))
         past = self.state.past.of(part)
-        more &= self.state.past.known(part) & (part.counts > self.config.ratio * past)
+        more &= self.state.past.known(part, self.config.n) & (part.counts > self.config.ratio * past)
         # By chance nothing comes in n windows with a probability of exp(-n * past).
         used = part.before & (self.config.n * past >= self.config.surprise)
         lacks = lacking(part.counts, used, self.config.common, self.config.least_lines)

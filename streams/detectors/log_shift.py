@@ -102,11 +102,12 @@ class LogShift(JobDetector[LogShiftConfig, LogShiftState]):
         everybody = window.printed
         printed = {one.signature for one, marks in zip(everybody.lines, everybody.before, strict=True) if marks.any()}
         few = few_of(len(table.ranks), self.config.few)
-        for_others = speakers(view.peer_groups(), self.state.printers)
+        for_themselves = set(self.state.past.seen_for(self.config.reference_windows))
+        for_themselves -= speakers(view.peer_groups(), self.state.printers)
         by_ranks: dict[tuple[int, ...], list[Line]] = {}
         for line, counts in zip(table.lines, table.counts, strict=True):
             who = tuple(table.ranks[column] for column in np.flatnonzero(counts).tolist())
-            if 0 < len(who) <= few and line.signature not in printed and not for_others & set(who):
+            if 0 < len(who) <= few and line.signature not in printed and for_themselves >= set(who):
                 by_ranks.setdefault(who, []).append(line)
         usual = self.state.new > max(1.0, self.config.churn * self.state.past.windows)
         self.state.new += bool(by_ranks)
@@ -129,7 +130,8 @@ class LogShift(JobDetector[LogShiftConfig, LogShiftState]):
 
     def _floods(self, view: AttemptView, window: AttemptWindow, table: Printed) -> list[Anomaly]:
         past = self.state.past.of(table)
-        high = self.state.past.known(table) & (table.counts > self.config.ratio * past)
+        known = self.state.past.known(table, self.config.reference_windows)
+        high = known & (table.counts > self.config.ratio * past)
         high &= table.counts >= past + self.config.least_lines
         high &= high.sum(axis=1, keepdims=True) <= few_of(len(table.ranks), self.config.few)
         self._take(table, high)

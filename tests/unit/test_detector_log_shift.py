@@ -128,6 +128,18 @@ def test_what_is_no_flood(name: str, counts: list[dict[int, int]]) -> None:
     assert found(*before, *after) == [], name
 
 
+def test_a_rank_whose_lines_are_seen_late_has_no_past_to_be_held_against() -> None:
+    def later(rank: int, number: int) -> dict[str, Any]:
+        return {"last_log": None, "signatures": []} if (rank, number < 9) == (5, True) else {}
+
+    windows = []
+    for number in range(14):
+        one = speaking(10.0 * number, {WARN: everybody(40)})
+        summaries = [msgspec.structs.replace(s, **later(s.identity.rank or 0, number)) for s in one.summaries]
+        windows.append(msgspec.structs.replace(one, summaries=summaries))
+    assert found(*windows) == []
+
+
 def test_bars_and_access_lines_do_not_flood() -> None:
     for line in (BAR, '10.0.0.7:80 - "GET /health HTTP/1.1" 200 OK'):
         assert found(*course(*[{line: {5: 90}}] * 5)) == []

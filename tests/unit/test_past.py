@@ -57,12 +57,13 @@ def test_new_ranks_and_templates_have_none_and_what_is_not_followed_is_not_known
     past, (first, second) = Past(), tables({READ: {0: 9}, WARN: {0: 1}}, {READ: {0: 9}, WARN: {0: 1}, "up": {2: 1}})
     taken(past, first.of([0, 1]), most=2)
     assert sorted(past.of(second).sum(axis=1).tolist()) == [0.0, 0.0, 9.0, 20.0]
-    known = {line.text: marks.tolist() for line, marks in zip(second.lines, past.known(second), strict=True)}
-    assert known["up"] == [True] * 4
-    assert known[WARN] == [False, True, True, True]
-    assert all(known["shard <NUM> is read"])
+    known = {line.text: marks.tolist() for line, marks in zip(second.lines, past.known(second, 1), strict=True)}
+    assert known["up"] == [True, True, False, False]
+    assert known[WARN] == [False, True, False, False]
+    assert known["shard <NUM> is read"] == [True, True, False, False]
+    assert not past.known(second, 2).any()
     taken(past, second)
-    assert past.ranks == [0, 1, 2, 3]
+    assert (past.ranks, past.seen) == ([0, 1, 2, 3], [2, 2, 1, 1])
 
 
 def test_beyond_its_room_what_is_printed_least_goes_unless_it_stands_apart() -> None:
