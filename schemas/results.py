@@ -28,7 +28,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How often one worker printed lines of one shape in a window; ``example`` is the first of them.
 
-    ``predefined`` is the id of their predefined template, the same in every job.
+    ``predefined`` is the id of their predefined template, the same in every job; ``chatter`` is the kind of lines that
+    one rank or the control plane prints for all (progress, http, checkpoint), or *limited*: others were left out.
     """
 
     signature: str
@@ -38,6 +39,7 @@ class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
     last: int
     example: str = ""
     predefined: str = ""
+    chatter: str = ""
 
 
 class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -150,7 +152,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
-    ``dropped`` counts by reason what was left out or re-timed.
+    ``dropped`` counts by reason what was left out or re-timed. ``tail`` is the order of its lines: the last pairs of
+    (place in ``signatures``, iteration), each where it first came, chatter left out.
     """
 
     id: str
@@ -170,6 +173,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     layout: dict[str, int] = {}
     announced: list[tuple[int, str]] = []
     signatures: list[SignatureCount] = []
+    tail: list[tuple[int, int | None]] = []
     series: list[Series] = []
     gauges: list[Gauge] = []
     stacks: list[StackSpan] = []

@@ -8,7 +8,7 @@ every job, and no other line can become part of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -17,10 +17,13 @@ from schemas.ids import stable_id
 from schemas.results import Axis, SignatureCount, SuspiciousTemplate, Template, Window
 from streams.lines.form import form_of
 from streams.mining import templates_of
+from streams.printed import Printed, printed_by
 from streams.view import AttemptView, AttemptWindow, NovelTemplate
 
 SUSPICIOUS_LIMIT = 5
 MINORITY, COMMON = 0.25, 0.9
+ASIDE = frozenset({"progress", "http"})
+"""Chatter that says nothing of a fault by being there; what is said of a checkpoint may."""
 LOOK_BACK_NS = 30_000_000_000
 AROUND_NS = 3_000_000_000
 
@@ -33,7 +36,7 @@ class Use(msgspec.Struct, kw_only=True):
     ranks: list[int] = []
 
 
-class Printed(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A template that an attempt prints: the ids that it had, the present one last, and the forms of the lines."""
 
     ids: list[str]
@@ -45,20 +48,24 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
         return self.ids[-1]
 
 
-Healthy = Callable[[Printed], bool]
+Healthy = Callable[[PrintedTemplate], bool]
 """Whether healthy jobs print a template, too."""
 
 
 class TemplateState(msgspec.Struct, kw_only=True):
     """``mined`` are masked texts by signature, ``aliases`` the ids that a template had before, by its id.
 
-    ``predefined`` has the predefined template's id and the masked text of signatures that are not mined. ``uses`` are
-    by attempt|signature.
+    ``predefined`` has the predefined template's id and the masked text of signatures that are not mined, ``chatter``
+    the kind of those that are chatter, ``settled`` the first id of templates that have generalised. ``uses`` are by
+    attempt|signature, ``printers``, who printed any of a kind of chatter, by attempt|kind.
     """
 
     mined: dict[str, str] = {}
     aliases: dict[str, list[str]] = {}
+    settled: dict[str, str] = {}
     predefined: dict[str, tuple[str, str]] = {}
+    chatter: dict[str, str] = {}
+    printers: dict[str, list[int]] = {}
     first_seen: dict[str, int] = {}
     uses: dict[str, Use] = {}
     overflow: int = 0
@@ -94,6 +101,8 @@ class TemplateBook:
                 self.state.overflow += 1
                 continue
             self.state.first_seen[count.signature] = count.first
+            if count.chatter:
+                self.state.chatter[count.signature] = count.chatter
             if count.predefined:
                 self.state.predefined[count.signature] = (count.predefined, count.masked)
             else:
@@ -136,9 +145,13 @@ class TemplateBook:
         for signature in sorted(before):
             if before[signature] not in self._texts:
                 heirs.setdefault(before[signature], self._ids[signature])
-        aliases = self.state.aliases
+        aliases, settled = self.state.aliases, self.state.settled
+        known = set(before.values())
         for id_, heir in sorted(heirs.items()):
             aliases[heir] = sorted({*aliases.get(heir, []), *aliases.pop(id_, []), id_} - self._texts.keys())
+            first = settled.pop(id_, id_)
+            if heir not in known:
+                settled.setdefault(heir, first)
 
     def _members(self) -> dict[str, list[str]]:
         """The signatures of each template, sorted."""
@@ -173,6 +186,9 @@ class TemplateBook:
                 ranks.add(rank)
                 found[count.signature] = (min(first, count.first), max(last, count.last), ranks)
         for signature, (first, last, ranks) in found.items():
+            if signature in self.state.chatter:
+                kind = f"{window.attempt}|{self.state.chatter[signature]}"
+                self.state.printers[kind] = sorted(ranks | set(self.state.printers.get(kind, [])))
             key = f"{window.attempt}|{signature}"
             known = self.state.uses.get(key)
             if known is None:
@@ -182,44 +198,75 @@ class TemplateBook:
             if not ranks <= set(known.ranks):
                 known.ranks = sorted({*known.ranks, *ranks})
 
+    def printed(self, attempt: str, summaries: list[Window], members: Iterable[int]) -> Printed:
+        """Who printed what in a window that is learnt and not yet noted, with what was noted before."""
+        kinds = sorted(set(self.state.chatter.values()))
+        printers = {kind: self.state.printers.get(f"{attempt}|{kind}", []) for kind in kinds}
+        return printed_by(summaries, members, self._settled, lambda one: self._ranks_of(attempt, one), printers)
+
+    def _settled(self, signature: str) -> str:
+        """The first id of a signature's template, which stays its own when it generalises; nothing if unknown."""
+        id_ = self._ids.get(signature, "")
+        return self.state.settled.get(id_, id_)
+
+    def _ranks_of(self, attempt: str, signature: str) -> list[int]:
+        use = self.state.uses.get(f"{attempt}|{signature}")
+        return [] if use is None else use.ranks
+
     def forget(self, attempt: str) -> None:
         """An attempt is over for good: what it printed no longer counts."""
-        self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(f"{attempt}|")}
+        prefix = f"{attempt}|"
+        self.state.uses = {key: use for key, use in self.state.uses.items() if not key.startswith(prefix)}
+        self.state.printers = {key: one for key, one in self.state.printers.items() if not key.startswith(prefix)}
 
     def suspicious(
-        self, view: AttemptView, onset: int, suspects: list[int], healthy: Healthy | None = None
+        self,
+        view: AttemptView,
+        onset: int,
+        suspects: list[int],
+        backed: Mapping[str, Axis] | None = None,
+        healthy: Healthy | None = None,
     ) -> list[SuspiciousTemplate]:
         """What began around the onset, once training had begun: lines of a suspect that few print, or lines of all.
 
-        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart. Where it is known
-        what healthy jobs print, that is left out, and all else that began around the onset stands out, whoever prints
-        it; predefined templates are judged as if nothing were known.
+        Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart. The templates of
+        signatures that are ``backed`` by a detector's finding are there in any case, behind a suspect's own. Where it
+        is known what healthy jobs print, that is left out, and all else that began around the onset stands out,
+        whoever prints it; predefined templates are judged as if nothing were known.
         """
+        backed = backed or {}
+        pointed_at = {self._ids[one]: axis for one, axis in backed.items() if one in self._ids}
+        strange = set() if healthy is None else {one.id for one in self.templates(view.attempt) if not healthy(one)}
+        judged = strange | {id_ for id_, _ in self.state.predefined.values()} | pointed_at.keys()
+        shown = [one for one in self._ids if self.state.chatter.get(one) not in ASIDE or one in backed]
         found = []
-        strange = set() if healthy is None else {one.id for one in self.printed(view.attempt) if not healthy(one)}
-        predefined = {id_ for id_, _ in self.state.predefined.values()}
-        for id_, use in self._uses(view.attempt).items():
-            if healthy is not None and id_ not in strange | predefined:
+        for id_, use in self._uses(view.attempt, shown).items():
+            if healthy is not None and id_ not in judged:
                 continue
             near = abs(use.first - onset) <= LOOK_BACK_NS
             axis = "cross-job" if near and id_ in strange else _axis(view, onset, suspects, use)
-            if axis is None:
+            if axis is None and id_ not in pointed_at:
                 continue
             template = SuspiciousTemplate(
-                id=id_, text=self._texts[id_], first_seen=use.first, ranks=rank_ranges(use.ranks), axis=axis
+                id=id_,
+                text=self._texts[id_],
+                first_seen=use.first,
+                ranks=rank_ranges(use.ranks),
+                axis=axis or pointed_at[id_],
             )
-            found.append((not _by_suspect(view, use, suspects), use.first, template.id, template))
+            order = 0 if _by_suspect(view, use, suspects) else 1 if id_ in pointed_at else 2
+            found.append((order, use.first, template.id, template))
         found.sort(key=lambda item: item[:3])
         return [item[3] for item in found[:SUSPICIOUS_LIMIT]]
 
-    def printed(self, attempt: str) -> list[Printed]:
+    def templates(self, attempt: str) -> list[PrintedTemplate]:
         """All templates that the attempt prints, in order of their ids."""
         forms: dict[str, set[str]] = {}
         for signature, id_ in self._ids.items():
             if f"{attempt}|{signature}" in self.state.uses:
                 forms.setdefault(id_, set()).add(self._form(signature))
         return [
-            Printed(ids=[*self.state.aliases.get(id_, []), id_], forms=sorted(found))
+            PrintedTemplate(ids=[*self.state.aliases.get(id_, []), id_], forms=sorted(found))
             for id_, found in sorted(forms.items())
         ]
 
@@ -227,31 +274,27 @@ class TemplateBook:
         known = self._forms.get(signature)
         return form_of(self.state.predefined[signature][1]) if known is None else known
 
-    def novel(self, attempt: str, printed: list[Printed], healthy: Healthy) -> list[NovelTemplate]:
+    def novel(self, attempt: str, printed: list[PrintedTemplate], healthy: Healthy) -> list[NovelTemplate]:
         """Those of the templates that healthy jobs do not print, in order of their first lines."""
         strange = {one.id: one.ids for one in printed if not healthy(one)}
         found = [
             NovelTemplate(ids=strange[id_], text=self._texts[id_], first=use.first, ranks=use.ranks)
-            for id_, use in self._uses(attempt, strange.keys()).items()
+            for id_, use in self._uses(attempt, [one for one, id_ in self._ids.items() if id_ in strange]).items()
         ]
         return sorted(found, key=lambda one: (one.first, one.id))
 
-    def _uses(self, attempt: str, wanted: Set[str] | None = None) -> dict[str, Use]:
-        """Who printed each template in the attempt, or each that is wanted; its signatures together."""
+    def _uses(self, attempt: str, signatures: list[str]) -> dict[str, Use]:
+        """Who printed which template in the attempt, by these signatures."""
         uses: dict[str, Use] = {}
-        for signature, id_ in self._ids.items():
-            use = self.state.uses.get(f"{attempt}|{signature}")
-            if use is None or (wanted is not None and id_ not in wanted):
+        for signature in signatures:
+            use, id_ = self.state.uses.get(f"{attempt}|{signature}"), self._ids[signature]
+            if use is None:
                 continue
-            known = uses.get(id_)
-            uses[id_] = (
-                Use(first=use.first, last=use.last, ranks=use.ranks)
-                if known is None
-                else Use(
-                    first=min(known.first, use.first),
-                    last=max(known.last, use.last),
-                    ranks=sorted({*known.ranks, *use.ranks}),
-                )
+            known = uses.get(id_, use)
+            uses[id_] = Use(
+                first=min(known.first, use.first),
+                last=max(known.last, use.last),
+                ranks=sorted({*known.ranks, *use.ranks}),
             )
         return uses
 

@@ -12,6 +12,7 @@ from schemas.results import Activity, Exit, StackSpan, Suspect, SuspiciousTempla
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
+from streams.printed import NOTHING_PRINTED, Printed
 from streams.stacks import is_main, joined
 
 KEPT_PIDS = 8
@@ -229,6 +230,22 @@ class AttemptView(msgspec.Struct, kw_only=True):
             why=why,
         )
 
+    def unobserved_since(self, time: int) -> list[int]:
+        """Ranks that have shown nothing since, nor has their node's producer, while another node's has.
+
+        They are not known to be silent. A rank whose end is reported is not among them; nor is anybody where no node
+        reports any more, as once a job is over.
+        """
+        if not any(heard > time for heard in self.node_life.values()):
+            return []
+        return [
+            rank
+            for rank, member in sorted(self.members.items())
+            if member.exit is None
+            and member.last_life <= time
+            and 0 < self.node_life.get(self.node_of(rank), 0) <= time
+        ]
+
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
         member = self.members.get(rank)
@@ -265,8 +282,9 @@ class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
-    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out. ``contrast`` is
-    what tells the attempt from healthy jobs so far, null where no library of those is known.
+    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out. ``printed`` is
+    who printed what, as one table; ``contrast`` what tells the attempt from healthy jobs so far, null where no library
+    of those is known.
     """
 
     job: str
@@ -280,6 +298,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     stopped: int | None = None
     unavailable: bool = False
     contrast: HealthyContrast | None = None
+    printed: Printed = NOTHING_PRINTED
 
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""

@@ -29,6 +29,7 @@ from streams.incidents.blame import Situation
 from streams.lines.facts import facts_of
 from streams.lines.fatal import fatal_of
 from streams.stacks import spans_of
+from streams.templates import TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow
 
 FIXED = settings(derandomize=True, deadline=None, database=None)
@@ -97,6 +98,48 @@ def run(detector: JobDetector[Any, Any], view: AttemptView, windows: Iterable[At
     for window in windows:
         view.update(window)
         found.append(detector.observe(view, window))
+    return found
+
+
+Lines = Mapping[str, Mapping[int, int]]
+"""Texts by rank and how often it prints them in a window."""
+
+
+def speaking(start: float, lines: Lines, *, ranks: Iterable[int] = range(8), **fields: Any) -> AttemptWindow:
+    """Every rank does ten steps of a second and prints ``lines``; ``extra`` are more fields of summaries by rank."""
+    extra = fields.pop("extra", {})
+    said = {f"step {start} took 1 s": dict.fromkeys(ranks, 10), **lines}
+    return closed(
+        [
+            stepping(
+                rank,
+                start,
+                first=int(start) + 1,
+                signatures=sorted(
+                    [printed(text, start + 1, count=who[rank]) for text, who in said.items() if who.get(rank)],
+                    key=lambda one: one.signature,
+                ),
+                **extra.get(rank, {}),
+            )
+            for rank in ranks
+        ],
+        start,
+        **fields,
+    )
+
+
+def run_lines(
+    detector: JobDetector[Any, Any], view: AttemptView, windows: Iterable[AttemptWindow]
+) -> list[list[Anomaly]]:
+    """As ``run``, with the table of who printed what as the job stage makes it."""
+    book = TemplateBook(TemplateState(), JOB, 1000)
+    found = []
+    for window in windows:
+        book.learn(window.summaries)
+        told = book.printed(window.attempt, window.summaries, view.members)
+        seen = msgspec.structs.replace(window, printed=told)
+        found += run(detector, view, [seen])
+        book.note(seen)
     return found
 
 
@@ -252,6 +295,7 @@ def printed(text: str, first: float, last: float | None = None, count: int = 1) 
         signature=facts.signature,
         masked=facts.masked,
         predefined=facts.predefined,
+        chatter=facts.chatter,
         count=count,
         first=at(first),
         last=at(first if last is None else last),

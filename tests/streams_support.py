@@ -282,6 +282,29 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     return script
 
 
+def talking(job: str = "talk", ranks: int = 8) -> Script:
+    """Rank 3 reads its shard again and again from second 40 on; after iteration 50 rank 5 gets no batch.
+
+    The others wait for it, till their watchdogs give up; those of rank 4 had one operation less to wait for.
+    """
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 50)
+    script.alive(ranks, 0, 90)
+    for step in range(1, 51):
+        for rank in range(ranks):
+            if (rank, step) != (5, 50):
+                script.log(worker(job, rank), step + 0.8 + rank / 1000, f"batch {step + 1} is ready")
+    for second in range(40, 60):
+        for part in range(5):
+            script.log(worker(job, 3), second + part / 5, f"shard 00412: read retry {part} after 30 s")
+    for rank in range(ranks):
+        works = f"work: 808, last enqueued NCCL work: {810 if rank == 4 else 811}, last completed NCCL work: 807"
+        line = f"[PG 0 Rank {rank}] Exception (either an error or timeout) detected by watchdog at {works}"
+        script.log(worker(job, rank), 85.0 if rank == 1 else 88.0, line)
+    return script
+
+
 JOBS: dict[str, Callable[[], Recording]] = {
     "hang": lambda: hanging().recording,
     "slow": lambda: slowing().recording,

@@ -43,6 +43,7 @@ class LogNovelty(JobDetector[LogNoveltyConfig, LogNoveltyState]):
     """Tells each template once, in the window in which it came to be novel or missed."""
 
     name = "log_novelty"
+    supporting = True
     config_type = LogNoveltyConfig
     state_type = LogNoveltyState
 

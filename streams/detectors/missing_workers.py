@@ -77,10 +77,21 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         """Whether the process was seen dead while its node still reports. No samples alone is no sign of death."""
         return view.members[rank].zombie is not None and view.node_life.get(view.node_of(rank), 0) > limit
 
+    def _producers_said(self, view: AttemptView, window: AttemptWindow, fresh: list[int]) -> str:
+        """Whether their nodes' producers live, where any was ever heard: else it may be only these that are silent."""
+        limit = window.end - self.config.windows * (window.end - window.start)
+        heard = {node: view.node_life[node] > limit for node in map(view.node_of, fresh) if node in view.node_life}
+        said = ""
+        for lives, verb in ((True, "lives"), (False, "is silent as well")):
+            nodes = sorted(node for node, life in heard.items() if life is lives)
+            said += f"; the producer of {', '.join(nodes)} {verb}" if nodes else ""
+        return said
+
     def _finding(
         self, view: AttemptView, window: AttemptWindow, fresh: list[int], watched: list[int], living: list[int]
     ) -> Anomaly:
         text = f"{said_ranks(fresh)} without a sign of life while {len(living)} of {len(view.members)} peers do"
+        text += self._producers_said(view, window, fresh)
         last = [view.members[rank].last_life for rank in fresh if rank in view.members]
         suspects = [view.suspect(rank, 0.7, "its process was seen dead, its node still reports") for rank in watched]
         return self.anomaly(

@@ -24,10 +24,15 @@ Stage = Literal["rank", "job"]
 
 
 class Detector(Generic[C, S]):
-    """Base of all detectors. ``state`` is all that one carries from window to window; it must stay bounded."""
+    """Base of all detectors. ``state`` is all that one carries from window to window; it must stay bounded.
+
+    Findings of a ``supporting`` detector are evidence beside others' findings: they are information, name nobody, open
+    no incident, keep none open and decide nothing, whatever their symptom.
+    """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    supporting: ClassVar[bool] = False
     stage: ClassVar[Stage]
     config_type: type[C]
     state_type: type[S]
@@ -99,6 +104,11 @@ def register(detector: D) -> D:
 def registered(stage: Stage) -> list[type[Detector[Any, Any]]]:
     """The detectors of a stage, by name."""
     return [_REGISTER[name] for name in sorted(_REGISTER) if _REGISTER[name].stage == stage]
+
+
+def is_supporting(name: str) -> bool:
+    """Whether findings of the detector of this name only support."""
+    return name in _REGISTER and _REGISTER[name].supporting
 
 
 def build(stage: Stage, settings: Mapping[str, Mapping[str, Any]]) -> list[Detector[Any, Any]]:

@@ -52,7 +52,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
     must come for a standstill, ``exited`` has the times of ends with a
-    failure, ``living`` who showed life within the last window, ``expected`` is how many ranks there should be.
+    failure, ``living`` who showed life within the last window, ``unobserved`` whose node's producer is silent as well,
+    ``expected`` is how many ranks there should be.
     """
 
     members: dict[int, str]
@@ -64,6 +65,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     silence_ns: int = 8 * SECOND
     exited: dict[int, int] = {}
     living: list[int] = []
+    unobserved: list[int] = []
     finished: bool = False
     expected: int | None = None
 
@@ -201,8 +203,10 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
         return base.nobody(Reason.NO_PEERS, area=first.area)
     if len(ranks) == 1:
         reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
-        # A process that raised and lives on has not failed yet; one that is silent for a window has.
-        waited = situation.now >= first.end + situation.window_ns and ranks[0] not in situation.living
+        # A process that raised and lives on has not failed yet; one that is silent for a window has, unless it is its
+        # node's producer that is silent.
+        unknown = ranks[0] in situation.living or ranks[0] in situation.unobserved
+        waited = situation.now >= first.end + situation.window_ns and not unknown
         if not reacted and not waited and len(situation.members) > 1:
             return base.nobody(Reason.PENDING_PEERS)
         return base.named(_CRASH_REASON[first.grounds], suspects, area=first.area)
@@ -232,7 +236,8 @@ def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
         return base.nobody(Reason.SURVIVED)
     reported = {rank for one in cascades for rank in one.victims}
     silent = sorted(set(situation.members) - reported)
-    if len(silent) == 1 and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
+    observed = not set(silent) & set(situation.unobserved)
+    if len(silent) == 1 and observed and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
         return base.nobody(Reason.SILENT_ONE)
     return base.nobody(Reason.ONLY_CASCADES)
 

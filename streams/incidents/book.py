@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Exit, Incident, SuspiciousTemplate
+from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate
+from streams.detectors.registry import is_supporting
 from streams.incidents.blame import Situation, decide, margin_ns
 from streams.incidents.compose import compose
 from streams.stall import StallRule, over, silence_ns
 from streams.view import AttemptView, AttemptWindow
 
-Suspicious = Callable[[AttemptView, int, list[int]], list[SuspiciousTemplate]]
+Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[SuspiciousTemplate]]
+"""Suspicious templates by view, onset and suspects; last, signatures that supporting findings point at."""
 
 FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
-QUIET_WINDOWS = 6
 KEPT_SUPPORT = 20
+QUIET_WINDOWS = 6
 CONTEXT_NS = 30_000_000_000
 
 
@@ -35,11 +37,15 @@ class Resolution(Enum):
 
 
 class Open(msgspec.Struct, kw_only=True):
-    """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id."""
+    """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id.
+
+    ``support`` are findings of supporting detectors from shortly before it on, of whatever family.
+    """
 
     first: str
     family: str
     anomalies: list[Anomaly]
+    support: list[Anomaly] = []
     latest: Incident | None = None
     quiet: int = 0
 
@@ -47,7 +53,7 @@ class Open(msgspec.Struct, kw_only=True):
 class IncidentBookState(msgspec.Struct, kw_only=True):
     """Open incidents, in the order in which they began, and information that none has taken up yet.
 
-    ``support`` is what tells the job from healthy ones: shown beside an incident of any family, it decides nothing.
+    ``support`` are the latest findings of supporting detectors, for an incident to come.
     """
 
     incidents: list[Open] = []
@@ -66,7 +72,9 @@ class IncidentBook:
     ) -> list[Incident]:
         """One closed window: join or open, decide anew, and say what changed."""
         for anomaly in anomalies:
-            self._join(anomaly)
+            if not is_supporting(anomaly.detector):
+                self._join(anomaly)
+        self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
         revisions = []
         for incident in self.state.incidents:
             revision = self._revise(incident, view, window, suspicious)
@@ -78,13 +86,10 @@ class IncidentBook:
         return revisions
 
     def _join(self, anomaly: Anomaly) -> None:
-        if anomaly.axis == "cross-job":
-            self.state.support = [*self.state.support, anomaly][-KEPT_SUPPORT:]
-            return
         family = FAMILY.get(anomaly.symptom, anomaly.symptom)
         joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
         if joined is not None:
-            joined.anomalies = _trimmed([*joined.anomalies, anomaly])
+            joined.anomalies = _trimmed([*joined.anomalies, anomaly], KEPT_ANOMALIES)
             joined.quiet = 0
         elif anomaly.severity == "info":
             # Information opens nothing; it is remembered for an incident to come.
@@ -95,9 +100,17 @@ class IncidentBook:
                 for one in self.state.context
                 if FAMILY.get(one.symptom, one.symptom) == family and one.end >= anomaly.start - CONTEXT_NS
             ]
+            support = [one for one in self.state.support if one.end >= anomaly.start - CONTEXT_NS]
+            anomalies = [anomaly, *context[-KEPT_ANOMALIES // 4 :]]
             self.state.incidents.append(
-                Open(first=anomaly.id, family=family, anomalies=[anomaly, *context[-KEPT_ANOMALIES // 4 :]])
+                Open(first=anomaly.id, family=family, anomalies=anomalies, support=support),
             )
+
+    def _support(self, found: list[Anomaly]) -> None:
+        """Every open incident takes up what may explain it; whether it does is for people to judge."""
+        for incident in self.state.incidents:
+            incident.support = _trimmed([*incident.support, *found], KEPT_SUPPORT)
+        self.state.support = [*self.state.support, *found][-KEPT_SUPPORT:]
 
     def _revise(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
@@ -114,10 +127,12 @@ class IncidentBook:
             expected=view.world_size,
             exited={rank: end.time for rank, end in _failed_ends(view)},
             living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],
+            unobserved=view.unobserved_since(window.start),
             finished=view.finished,
         )
         decision = decide(incident.anomalies, situation)
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
+        backed = {signature: one.axis for one in incident.support for signature in one.templates}
         before = incident.latest
         composed = compose(
             incident_id=stable_id("incident", view.job, view.attempt, incident.first),
@@ -126,10 +141,10 @@ class IncidentBook:
             view=view,
             decision=decision,
             anomalies=incident.anomalies,
-            templates=suspicious(view, decision.onset, ranks),
+            support=_around(incident.support, decision.onset),
+            templates=suspicious(view, decision.onset, ranks, backed),
             resolution=resolution.value if resolution else "",
             unavailable=window.unavailable,
-            support=[one for one in self.state.support if abs(one.onset - decision.onset) <= CONTEXT_NS],
             library=window.contrast.library if window.contrast else "",
         )
         return composed if before is None or _differs(before, composed) else None
@@ -162,21 +177,26 @@ class IncidentBook:
         return ended
 
 
+def _around(support: list[Anomaly], onset: int) -> list[Anomaly]:
+    """What may explain an incident: what tells the job from healthy ones is told of all its life."""
+    return [one for one in support if one.axis != "cross-job" or abs(one.onset - onset) <= CONTEXT_NS]
+
+
 def _failed_ends(view: AttemptView) -> list[tuple[int, Exit]]:
     """Ranks whose end with a code other than 0 is known."""
     ends = [(rank, member.exit) for rank, member in sorted(view.members.items())]
     return [(rank, end) for rank, end in ends if end is not None and end.code != 0]
 
 
-def _trimmed(anomalies: list[Anomaly]) -> list[Anomaly]:
+def _trimmed(anomalies: list[Anomaly], most: int) -> list[Anomaly]:
     """At most so many, but of every detector's every ground the first and the latest: verdicts rest on them."""
-    if len(anomalies) <= KEPT_ANOMALIES:
+    if len(anomalies) <= most:
         return anomalies
     by_grounds: dict[tuple[str, str], list[int]] = {}
     for index, one in enumerate(anomalies):
         by_grounds.setdefault((one.detector, one.grounds), []).append(index)
     kept = {0} | {found[0] for found in by_grounds.values()} | {found[-1] for found in by_grounds.values()}
-    room = KEPT_ANOMALIES - len(kept)
+    room = most - len(kept)
     for index in range(len(anomalies) - 1, -1, -1):
         if room <= 0:
             break

@@ -12,7 +12,7 @@ from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
-SHOWN_SUPPORT = 2
+SHOWN_SUPPORT = 4
 STOP_NS = 1_000_000_000
 
 
@@ -26,13 +26,14 @@ def compose(
     anomalies: list[Anomaly],
     templates: list[SuspiciousTemplate],
     resolution: str,
-    unavailable: bool = False,
     support: Sequence[Anomaly] = (),
+    unavailable: bool = False,
     library: str = "",
 ) -> Incident:
     """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing.
 
-    ``support`` is evidence that decided nothing, ``library`` the version of what healthy jobs print.
+    ``support`` are findings that decide nothing; they are shown behind the others. ``library`` is the version of what
+    healthy jobs print.
     """
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
@@ -60,7 +61,7 @@ def compose(
         missing=Ranks(ranks=rank_ranges(missing)),
         unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
         templates=templates,
-        evidence=[*evidence_of(anomalies), *evidence_of(support)[:SHOWN_SUPPORT]][:SHOWN_EVIDENCE],
+        evidence=[*evidence_of(anomalies), *evidence_of(support)[:SHOWN_SUPPORT]],
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,

@@ -16,7 +16,7 @@ from streams.iterations import ProgressClock
 from streams.library.record import checked
 from streams.lines.form import WILD
 from streams.lines.phases import DOWNLOAD, START_UP, TRAIN
-from streams.templates import Printed, TemplateBook
+from streams.templates import PrintedTemplate, TemplateBook
 from streams.view import AttemptView, HealthyContrast
 
 COMMON = 0.9
@@ -56,13 +56,13 @@ class Known:
         one._compared = {}
         return one
 
-    def knows(self, printed: Printed) -> bool:
+    def knows(self, printed: PrintedTemplate) -> bool:
         """Whether a healthy job prints it, too."""
         return any(id_ in self._ids for id_ in printed.ids) or any(self._compare(form)[0] for form in printed.forms)
 
     def contrast(self, templates: TemplateBook, view: AttemptView) -> HealthyContrast:
         """What tells an attempt so far from the healthy jobs."""
-        printed = templates.printed(view.attempt)
+        printed = templates.templates(view.attempt)
         absent = [
             SuspiciousTemplate(
                 id=one.id,
@@ -77,7 +77,7 @@ class Known:
         novel = templates.novel(view.attempt, printed, self.knows)
         return HealthyContrast(library=self.label, jobs=len(self.library.jobs), novel=novel, absent=absent)
 
-    def lacking(self, printed: list[Printed], clock: ProgressClock) -> list[LearnedTemplate]:
+    def lacking(self, printed: list[PrintedTemplate], clock: ProgressClock) -> list[LearnedTemplate]:
         """What nearly all ranks of healthy jobs print and nobody printed here, nor anything that resembles it.
 
         Nothing before the attempt trains; of what is printed while training nothing before it has done as many

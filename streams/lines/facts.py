@@ -12,6 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from streams.lines import phases
+from streams.lines.chatter import Chatter, chatter_of
 from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
@@ -29,13 +30,14 @@ KNOWN = 16_384
 class Facts(msgspec.Struct, frozen=True):
     """``masked`` is the record's text with variables masked, ``signature`` the id of that.
 
-    ``predefined`` is the id of its predefined template, if any. ``turn`` is the phase that it begins; it may be fatal,
-    tell a layout or give readings only where these are true.
+    ``predefined`` is the id of its predefined template, if any, ``chatter`` what kind of chatter it is. ``turn`` is the
+    phase that it begins; it may be fatal, tell a layout or give readings only where these are true.
     """
 
     masked: str
     signature: str
     predefined: str
+    chatter: Chatter
     turn: str
     downloads: bool
     trouble: bool
@@ -74,6 +76,7 @@ def _facts(text: str, masked: str, *, certain: bool) -> Facts:
         masked=masked,
         signature=signature,
         predefined=predefined_id(text, signature) if trouble else "",
+        chatter=chatter_of(text),
         turn=turn_of(text),
         downloads=downloads(text),
         trouble=trouble,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
 
-from schemas.results import Anomaly, Exit, Incident, SuspiciousTemplate, Template, Window
+from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Template, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.incidents.book import IncidentBook, IncidentBookState
@@ -125,12 +126,12 @@ class JobKeeper:
         return msgspec.structs.replace(window, contrast=contrast)
 
     def _suspicious(
-        self, window: AttemptWindow, view: AttemptView, onset: int, suspects: list[int]
+        self, window: AttemptWindow, view: AttemptView, onset: int, suspects: list[int], backed: Mapping[str, Axis]
     ) -> list[SuspiciousTemplate]:
         """What stands out around an onset; what healthy jobs print and this one does not has the room that is left."""
         if self._known is None or window.contrast is None:
-            return self._templates.suspicious(view, onset, suspects)
-        found = self._templates.suspicious(view, onset, suspects, self._known.knows)
+            return self._templates.suspicious(view, onset, suspects, backed)
+        found = self._templates.suspicious(view, onset, suspects, backed, self._known.knows)
         return [*found, *window.contrast.absent[:SHOWN_ABSENT]][:SUSPICIOUS_LIMIT]
 
     def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:
@@ -159,6 +160,7 @@ class JobKeeper:
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
+                printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),
             )
             for name, attempt in self._attempts.items()
         }

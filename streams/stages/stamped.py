@@ -48,4 +48,6 @@ def bounded(summary: Window) -> Window:
             return summary
         dropped = {**summary.dropped, f"{field} too large": len(getattr(summary, field))}
         summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
+        if field == "signatures":
+            summary = msgspec.structs.replace(summary, tail=[])
     return summary

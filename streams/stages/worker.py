@@ -20,6 +20,7 @@ from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
 from streams.stacks import spans_of
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
+from streams.stages.tail import tail_of
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
@@ -51,6 +52,7 @@ class _Signature:
             signature=self.facts.signature,
             masked=self.facts.masked,
             predefined=self.facts.predefined,
+            chatter=self.facts.chatter,
             count=self.count,
             first=self.first,
             last=self.last,
@@ -95,6 +97,7 @@ def summarise(
     draft = _Draft()
     stamped = [_take(draft, identity, state, event, config) for event in ordered]
     start = window * config.window_ns
+    signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
         id=stable_id("window", identity.key, identity.attempt, start, config.hash),
         identity=identity,
@@ -112,7 +115,8 @@ def summarise(
         world_size=draft.world_size,
         layout=draft.layout,
         announced=sorted(set(draft.announced)),
-        signatures=[draft.signatures[key].counted for key in sorted(draft.signatures)],
+        signatures=signatures,
+        tail=tail_of(stamped, signatures),
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
         gauges=[gauge_of(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
         stacks=spans_of(draft.stacks),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from streams_support import JOBS, library_of, records, run, slowing, steady, written_log
+from streams_support import JOBS, library_of, records, run, slowing, steady, talking, written_log
 
 import streams.detectors
 from schemas.codec import decode, encode
@@ -42,6 +42,7 @@ def sequences() -> dict[str, Sequence]:
         patch.setattr(LogNovelty, "observe", watched)
         for name in ("hang", "slow", "restart", "killed", "ailing"):
             run(written_log(JOBS[name]()), known=known)
+        run(written_log(talking().recording))
     return found
 
 
@@ -119,6 +120,8 @@ def test_findings_say_who_found_them_and_in_which_window(name: str, sequences: d
                 assert one.onset < one.end
                 assert all(0 < suspect.score <= 1 for suspect in one.suspects)
                 assert not {suspect.rank for suspect in one.suspects} & set(one.victims)
+                if watch.detector.supporting:
+                    assert (one.severity, one.suspects, one.victims) == ("info", [], [])
 
 
 @pytest.mark.parametrize("name", JOB)

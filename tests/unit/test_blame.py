@@ -71,6 +71,7 @@ TABLE: list[Row] = [
     ("printed before its victims' words", Reason.OWN_ERROR, [6], [cascade(*others(6), onset=11), error(6, 12.5)], situation()),
     ("nobody reacts for a window", Reason.OWN_ERROR, [6], [error(6)], situation(now=30)),
     ("it raised and lives on", Reason.PENDING_PEERS, [], [error(6)], situation(now=30, living=[6])),
+    ("it raised and its node's producer is silent", Reason.PENDING_PEERS, [], [error(6)], situation(now=30, unobserved=[6])),
     ("a job of one rank", Reason.OWN_ERROR, [0], [error(0)], situation(now=20, ranks=1, expected=1)),
     ("one of many that nobody observes", Reason.NO_PEERS, [], [error(0)], situation(now=40, ranks=1, expected=8)),
     ("one, and nobody knows of how many", Reason.NO_PEERS, [], [error(0)], situation(now=40, ranks=1)),
@@ -90,6 +91,7 @@ TABLE: list[Row] = [
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("two are silent", Reason.ONLY_CASCADES, [], [cascade(*others(3, 4))], situation()),
     ("one is silent, but not for long", Reason.ONLY_CASCADES, [], [cascade(*others(3))], situation(now=20)),
+    ("one is silent, and its node's producer", Reason.ONLY_CASCADES, [], [cascade(*others(3))], situation(unobserved=[3])),
     ("one is silent", Reason.SILENT_ONE, [], [cascade(*others(3))], situation()),
     ("one is gone", Reason.VANISHED, [3], [anomaly("vanished", [3], start=10, subject="missing"), cascade(*others(3))], situation()),
     ("one has become slow", Reason.SLOW_AND_CHANGED, [3], [slow("slow_and_changed", 3)], situation(knows_layout=False)),
@@ -215,6 +217,7 @@ def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
         known,
         members=members,
         living=[to[rank] for rank in known.living],
+        unobserved=[to[rank] for rank in known.unobserved],
         exited={to[rank]: end for rank, end in known.exited.items()},
     )
     decision = decide([renamed(one, to) for one in anomalies], renewed)

@@ -61,6 +61,25 @@ def test_a_rank_whose_node_is_silent_is_unobserved() -> None:
     assert (named([one]), one.grounds, one.severity, one.unobserved) == ([[]], "unobserved", "info", [4, 5])
 
 
+def test_it_is_said_whether_the_nodes_producer_lives() -> None:
+    lives = [window(start, [5]) for start in (10, 20, 30)]
+    silent = [window(start, [4, 5], nodes=[NODES[0], NODES[1], NODES[3]]) for start in (10, 20, 30)]
+    unknown = [window(start, [5], nodes=[]) for start in (10, 20, 30)]
+    texts = [one.text for each in (lives, silent) for one in found(*each)]
+    assert texts == [
+        "rank 5 without a sign of life while 7 of 8 peers do; the producer of node02 lives",
+        "ranks 4-5 without a sign of life while 6 of 8 peers do; the producer of node02 is silent as well",
+    ]
+    (one,) = found(*unknown, first=healthy(RANKS))
+    assert "producer" not in one.text
+
+
+def test_a_dead_process_whose_node_falls_silent_then_is_unobserved() -> None:
+    others = [NODES[0], NODES[1], NODES[3]]
+    lost = [window(10, [4, 5], dead=[5], nodes=others), *(window(start, [4, 5], nodes=others) for start in (20, 30))]
+    assert named(found(*lost)) == [[]]
+
+
 def test_a_window_without_a_partition_says_nothing() -> None:
     assert found(*(window(start, [5], unavailable=True) for start in (10, 20, 30))) == []
 

@@ -10,7 +10,9 @@ import pytest
 from detection_support import anomaly, at, closed, ended, healthy, new_view, still
 
 from schemas.results import Anomaly, Incident, SuspiciousTemplate
+from streams.incidents import book
 from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, QUIET_WINDOWS, IncidentBook, IncidentBookState
+from streams.incidents.compose import SHOWN_SUPPORT
 from streams.view import AttemptView, AttemptWindow, HealthyContrast
 
 RANKS = 8
@@ -279,3 +281,80 @@ def test_a_restore_between_any_two_windows_changes_nothing(cut: int) -> None:
         return revisions
 
     assert told(cut) == told(None)
+
+
+@pytest.fixture
+def backing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Anomaly]:
+    """Makes findings of a supporting detector."""
+    monkeypatch.setattr(book, "is_supporting", lambda name: name == "backer")
+
+    def made(story: Story, symptom: str = "slowdown", grounds: str = "alone", **fields: Any) -> Anomaly:
+        found = {"detector": "backer", "symptom": symptom, "severity": "info", "grounds": grounds} | fields
+        return msgspec.structs.replace(story.here("unlike_peers", [], subject=grounds), **found)
+
+    return made
+
+
+@pytest.mark.parametrize("severity", ["info", "warning", "critical"])
+def test_a_supporting_finding_opens_nothing_whatever_it_says(backing: Callable[..., Anomaly], severity: str) -> None:
+    story = Story()
+    assert story.close(backing(story, severity=severity)) == []
+    assert story.state.incidents == []
+
+
+@pytest.mark.parametrize("symptom", ["hang", "crash", "slowdown", "numerics"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_supporting_finding_is_shown_behind_the_evidence_of_any_incident(
+    backing: Callable[..., Anomaly], symptom: str, *, before: bool
+) -> None:
+    plain, story = Story(), Story()
+    if before:
+        story.close(backing(story, symptom, onset=at(1), unobserved=[1]), window=iterating)
+        plain.close(window=iterating)
+    more = [] if before else [backing(story, symptom, onset=at(1), unobserved=[1])]
+    (expected,), (revision,) = plain.close(*hang(plain)), story.close(*more, *hang(story))
+    *decisive, last = revision.evidence
+    assert (decisive, last.detector) == (expected.evidence, "backer")
+    assert msgspec.structs.replace(revision, evidence=expected.evidence) == expected
+
+
+def test_a_supporting_finding_from_long_before_says_nothing_of_an_incident(backing: Callable[..., Anomaly]) -> None:
+    story = Story()
+    story.close(backing(story), window=iterating)
+    for _ in range(5):
+        story.close(window=iterating)
+    (revision,) = story.close(*hang(story))
+    assert "backer" not in {piece.detector for piece in revision.evidence}
+
+
+def test_a_supporting_finding_keeps_no_incident_open(backing: Callable[..., Anomaly]) -> None:
+    story = Story()
+    story.close(story.here("slow_and_changed", [3]), window=iterating)
+    closed_ = [story.close(backing(story), window=iterating) for _ in range(QUIET_WINDOWS)]
+    assert [one.resolution for one in closed_[-1]] == ["it no longer shows"]
+
+
+def test_supporting_findings_are_bounded_and_displace_no_other(backing: Callable[..., Anomaly]) -> None:
+    story = Story()
+    for number in range(3 * KEPT_ANOMALIES):
+        story.close(*hang(story), *(backing(story, grounds=f"{number % 10}{letter}") for letter in "ab"))
+    (one,) = story.state.incidents
+    assert max(len(one.support), len(story.state.support)) <= 2 * KEPT_SUPPORT
+    assert one.latest is not None
+    assert [suspect.rank for suspect in one.latest.suspects] == [5]
+    assert len([piece for piece in one.latest.evidence if piece.detector == "backer"]) <= SHOWN_SUPPORT
+
+
+def test_signatures_of_supporting_findings_are_asked_for_among_the_templates(backing: Callable[..., Anomaly]) -> None:
+    story = Story()
+    asked = []
+    window = still(RANKS, 10)
+    story.view.update(window)
+    found = [anomaly("no_iteration", start=10, onset=9), backing(story, templates=["a"], axis="cross-job")]
+
+    def suspicious(*given: Any) -> list[SuspiciousTemplate]:
+        asked.append(given)
+        return []
+
+    IncidentBook(story.state).close(story.view, window, found, suspicious)
+    assert [given[3] for given in asked] == [{"a": "cross-job"}]

@@ -32,7 +32,7 @@ from streams.library.record import LibraryError, made
 from streams.lines.form import form_of
 from streams.log.memory import MemoryLog
 from streams.snapshots import MemorySnapshots
-from streams.templates import Printed, template_id
+from streams.templates import PrintedTemplate, template_id
 
 TEXTS = {"start-up": ["store is ready", "model built", "loader has <*> workers"], "train": ["step <*>", "loss <*>"]}
 
@@ -48,10 +48,10 @@ def library(iterations: int = 20, ranks: int = 8, **printing: int) -> Library:
     return made("healthy", [job], templates)
 
 
-def lines(*texts: str) -> list[Printed]:
+def lines(*texts: str) -> list[PrintedTemplate]:
     """Each line as a template of its own, as a job has it in which nothing generalised."""
     forms = [form_of(printed(text, 1).masked) for text in texts]
-    return [Printed(ids=[template_id(form)], forms=[form]) for form in forms]
+    return [PrintedTemplate(ids=[template_id(form)], forms=[form]) for form in forms]
 
 
 def clock(steps: int) -> ProgressClock:
@@ -89,7 +89,7 @@ def test_a_text_of_wildcards_covers_nothing() -> None:
 
 def test_a_template_is_known_by_any_id_that_it_ever_had() -> None:
     (one,) = lines("model built")
-    grown = Printed(ids=[one.id, "later"], forms=[])
+    grown = PrintedTemplate(ids=[one.id, "later"], forms=[])
     assert Known(library()).knows(grown)
 
 
@@ -126,7 +126,7 @@ ALL_BUT_ONE = lines("store is ready", "model built")
         ("half of what is printed in training", [*ALL_BUT_ONE, *lines("loader has 1 workers", "step 1")], 50, []),
     ],
 )
-def test_what_is_absent(name: str, printed_: list[Printed], steps: int, absent: list[str]) -> None:
+def test_what_is_absent(name: str, printed_: list[PrintedTemplate], steps: int, absent: list[str]) -> None:
     found = Known(library()).lacking(printed_, clock(steps))
     assert [one.text for one in found] == absent, name
 

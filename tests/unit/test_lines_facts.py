@@ -15,6 +15,7 @@ from predefined_samples import LINES
 from producers.recording import read_recording
 from rankwatch.demo import bundled_recording
 from schemas.events import Log
+from streams.lines.chatter import chatter_of
 from streams.lines.facts import LONGEST, facts_of
 from streams.lines.fatal import RULES, fatal_of, predefined_id, speaks_of_trouble
 from streams.lines.layout import layout_of
@@ -100,7 +101,7 @@ SPEAKING = st.sampled_from(
 def agree(text: str) -> None:
     facts = facts_of(text)
     assert (facts.masked, facts.signature) == (shape(text), signature_of(shape(text)))
-    assert (facts.turn, facts.downloads) == (turn_of(text), downloads(text))
+    assert (facts.turn, facts.downloads, facts.chatter) == (turn_of(text), downloads(text), chatter_of(text))
     assert facts.trouble >= speaks_of_trouble(text)
     assert facts.predefined or not predefined_id(text, facts.signature)
     assert facts.trouble or fatal_of(Log(time=1, stream="stdout", text=text), trained=True) is None

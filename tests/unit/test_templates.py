@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.ids import stable_id
-from schemas.results import SuspiciousTemplate, Window
+from schemas.results import Axis, SuspiciousTemplate, Window
 from streams.templates import Healthy, TemplateBook, TemplateState, template_id
 from streams.view import AttemptView
 
@@ -149,7 +149,11 @@ ONSET = 40
 
 
 def suspicious(
-    prints_: dict[str, dict[int, float]], suspects: list[int], ranks: int = RANKS, healthy: Healthy | None = None
+    prints_: dict[str, dict[int, float]],
+    suspects: list[int],
+    ranks: int = RANKS,
+    backed: dict[str, Axis] | None = None,
+    healthy: Healthy | None = None,
 ) -> list[SuspiciousTemplate]:
     """``prints_``: line to rank to second; training begins at second 0, the fault at ``ONSET``."""
     view: AttemptView = new_view()
@@ -162,7 +166,7 @@ def suspicious(
     templates.learn(window.summaries)
     view.update(window)
     templates.note(window)
-    return templates.suspicious(view, at(ONSET), suspects, healthy)
+    return templates.suspicious(view, at(ONSET), suspects, backed, healthy)
 
 
 def everybody(second: float, *apart: int) -> dict[int, float]:
@@ -233,14 +237,39 @@ def test_what_an_attempt_prints_is_told_in_order_of_its_first_lines() -> None:
     for window in (closed(early), closed([prints(0, HOSTS[-1:], 30)], 30)):
         templates.learn(window.summaries)
         templates.note(window)
-    printed_ = templates.printed("0")
-    assert (len(printed_), templates.printed("1")) == (3, [])
+    printed_ = templates.templates("0")
+    assert (len(printed_), templates.templates("1")) == (3, [])
     assert sorted((len(one.ids), len(one.forms)) for one in printed_) == [(1, 1), (1, 1), (6, 6)]
     found = templates.novel("0", printed_, lambda one: False)
     assert [(one.first, one.ranks) for one in found] == [(at(6), [0, 1]), (at(11), [0]), (at(21), [1])]
     assert (found[2].id, found[1].text) == ("xid.94", "connected to store on <*> again")
     assert len(found[1].ids) == 6
     assert templates.novel("0", printed_, lambda one: one.id != "xid.94") == [found[2]]
+
+
+def test_a_template_that_a_finding_points_at_is_shown_whoever_printed_it_and_when() -> None:
+    line = "disk is nearly full"
+    pointed_at: dict[str, Axis] = {printed(line, 1).signature: "cross-job", "never printed": "space"}
+    for who in ({2: -1.0}, everybody(ONSET - 20), dict.fromkeys(range(4), float(ONSET))):
+        (one,) = suspicious({line: who}, [5], backed=pointed_at)
+        assert (one.text, one.axis) == (line, "cross-job")
+    of_suspect = suspicious({line: {2: -1.0}, "shard server is slow": {5: ONSET}}, [5], backed=pointed_at)
+    assert [one.axis for one in of_suspect] == ["space", "cross-job"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["4%|▌   | 12/300 [00:12<01:20, 3.2it/s]", 'INFO: 10.0.0.7:80 - "GET /health HTTP/1.1" 200 OK'],
+)
+def test_bars_and_access_lines_stand_aside_unless_a_finding_points_at_them(line: str) -> None:
+    who: dict[int, float] = {5: ONSET}
+    assert suspicious({line: who}, [5]) == suspicious({line: who}, []) == []
+    (one,) = suspicious({line: who}, [5], backed={printed(line, 1).signature: "space"})
+    assert one.ranks == "5"
+
+
+def test_what_is_said_of_a_checkpoint_may_be_the_fault() -> None:
+    assert suspicious({"writing checkpoint metadata to /ckpt/3": {5: ONSET}}, [5])
 
 
 def test_lines_that_all_print_do_not_crowd_out_what_only_the_suspect_printed() -> None:

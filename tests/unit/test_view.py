@@ -219,3 +219,15 @@ def test_a_series_by_iteration_gives_the_step() -> None:
     window = stepping(0, 0, first=1, series=[series("total_ms", 1, [500.0] * 10, 0, 0.5)])
     view = seen(closed([window]), still(1, 10))
     assert view.clock.step_ns == (at(1) - at(0)) // 2
+
+
+def test_ranks_that_are_silent_with_their_nodes_producer_are_unobserved_and_no_others() -> None:
+    nodes = [("node00", at(20)), ("node02", at(20)), ("node03", at(20))]
+    first = closed([summary(rank, 0) for rank in range(8)], 0, node_life=[(f"node0{n}", at(10)) for n in range(4)])
+    quiet = closed([summary(rank, 10) for rank in (0, 1, 3, 6, 7)], 10, node_life=nodes)
+    # Rank 2 shares rank 3's node, of which rank 3 is heard; 4 and 5 are silent on a node that lives.
+    assert seen(first, quiet).unobserved_since(at(10)) == [2]
+    ends = closed([summary(0, 10)], 10, node_life=nodes[:1], exits=[(3, ended(11, 1))])
+    assert seen(first, ends).unobserved_since(at(10)) == [2, 4, 5, 6, 7]
+    assert seen(first, closed([], 10)).unobserved_since(at(10)) == []
+    assert seen(closed([summary(rank, 0) for rank in range(8)], 0)).unobserved_since(at(10)) == []
