@@ -48,7 +48,7 @@ class LogFile(msgspec.Struct, frozen=True):
 
 def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
     """The logical records of a file in envelopes of these forms, not yet timed. Raises OSError."""
-    notes = _Notes(source.file)
+    notes = Notes(source.file)
     records = group(notes.noted(unwrapped(notes.read(read_lines(source.path)), forms)))
     long = [record for record in records if len(record.text) > LIMIT]
     notes.unused += [
@@ -59,7 +59,7 @@ def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
     return LogFile(source.file, records, notes.all(), teed=notes.teed)
 
 
-class _Notes:
+class Notes:
     """What had to be mended in the lines of a file, and what their labels are."""
 
     def __init__(self, file: str) -> None:
@@ -91,6 +91,7 @@ class _Notes:
                 yield line
 
     def all(self) -> list[Unused]:
+        """All notes."""
         found = list(self.unused)
         if self._invalid:
             found.append(Unused(self._file, self._invalid[0], "invalid UTF-8, replaced", len(self._invalid)))

@@ -29,6 +29,7 @@ import pytest
 import streams.lines
 
 READERS = [
+    *("producers.heads", "producers.readers.plain", "producers.readers.system"),
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
 ]
