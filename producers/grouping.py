@@ -30,6 +30,8 @@ _MORE = (
     "Device-side assert",
 )
 _RULE = re.compile(r"^={20,}$")
+_FAILED = re.compile(r"\S[^\n]{0,300} FAILED$")
+_CHILD = re.compile(r"(?:[\w.]{1,200}\.)?ChildFailedError:")
 _MOST_LINES = 5_000
 
 
@@ -66,6 +68,21 @@ class _Block:
         self.group = "Exception Group" in text
         self.rules: int | None = None
         self.shape: Shape = "traceback"
+        self.unsure = False
+
+    @classmethod
+    def report(cls, first: Line, lead: str, text: str) -> _Block | None:
+        """The beginning of a failure report of torchrun that stands by itself, without a traceback before it."""
+        ruled = _RULE.match(text) is not None
+        if not ruled and not _CHILD.match(text):
+            return None
+        block = cls(first, lead, text)
+        block.final = True
+        block.rules = int(ruled)
+        # Others draw such rules, too: what the next line says decides.
+        block.unsure = ruled
+        block.shape = "line" if ruled else "failure"
+        return block
 
     def takes(self, line: Line) -> bool:
         """Takes the line if it belongs to the traceback."""
@@ -74,6 +91,11 @@ class _Block:
         if not line.text.startswith(self.lead) or len(self.texts) > _MOST_LINES:
             return False
         text = line.text[len(self.lead) :]
+        if self.unsure:
+            self.unsure = False
+            if not _FAILED.match(text):
+                return False
+            self.shape = "failure"
         if self.rules is not None:
             return self._in_report(text)
         taken = self._after(text) if self.final else self._inside(text)
@@ -146,11 +168,14 @@ def _single(line: Line) -> Record:
 
 def _head(line: Line) -> _Block | None:
     # The cheap test comes first: nearly all lines fail it.
-    if "Traceback (most recent call last):" not in line.text:
-        return None
-    lead = _lead(line)
-    text = line.text[len(lead) :]
-    return _Block(line, lead, text) if _HEAD.match(text) else None
+    if "Traceback (most recent call last):" in line.text:
+        lead = _lead(line)
+        text = line.text[len(lead) :]
+        return _Block(line, lead, text) if _HEAD.match(text) else None
+    if "=====" in line.text or "ChildFailedError:" in line.text:
+        lead = _lead(line)
+        return _Block.report(line, lead, line.text[len(lead) :].rstrip())
+    return None
 
 
 def group(lines: Iterable[Line]) -> list[Record]:

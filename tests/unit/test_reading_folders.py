@@ -341,6 +341,15 @@ Root Cause (first observed failure):
 """
 
 
+def test_a_failure_report_alone_is_a_launchers_log_and_tells_of_an_end(tmp_path: Path, write: Write) -> None:
+    write("pids.jsonl", pid_row())
+    write("srun_node01.log", AGENT[AGENT.index("====") :])
+    ((identity, event),) = events(read(tmp_path), Log)
+    assert (identity.process_type, identity.node) == ("launcher", "node01")
+    assert event.text.endswith("=") and "exitcode  : 1 (pid: 23409)" in event.text
+    assert event.time_source == "printed"
+
+
 @pytest.mark.parametrize(
     ("file", "node"), [("agent_node01.log", "node01"), ("x/out-node01.txt", "node01"), ("a_b.log", "node01")]
 )
