@@ -278,6 +278,7 @@ def _events(
     latest = 0
     for record, moment, iteration in zip(log.records, moments, log.iterations, strict=True):
         latest = max(latest, moment.time)
+        owner = errors if errors is not None and record.shape == "traceback" else identity
         event = Log(
             time=moment.time,
             time_source=moment.source,
@@ -289,6 +290,7 @@ def _events(
             file=log.file,
             offset=record.offset,
             line=record.line,
+            # Launchers and workers of unknown ranks share the node's name.
+            process_type=owner.process_type if owner.rank is None else "",
         )
-        owner = errors if errors is not None and record.shape == "traceback" else identity
         yield Observation(owner, latest, event, log.file, record.line)

@@ -88,7 +88,8 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere.
 
     ``template`` is the id of its predefined template, ``rule`` the family of that; ``values`` were extracted from the
-    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``.
+    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``. ``process_type``
+    says who of a node printed it, where no rank did: its kernel, its system, a trainer whose rank is not known.
     """
 
     time: int
@@ -102,6 +103,7 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     signature: str = ""
     template: str = ""
     values: dict[str, str] = {}
+    process_type: str = ""
 
 
 class Exit(Record, frozen=True, omit_defaults=True, kw_only=True):

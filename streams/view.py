@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Activity, Exit, StackSpan, Suspect, Window
+from schemas.results import Activity, Exit, Fatal, StackSpan, Suspect, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
@@ -238,7 +238,8 @@ class AttemptView(msgspec.Struct, kw_only=True):
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
-    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out.
+    ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known);
+    ``unavailable`` is set where a partition was left out.
     """
 
     job: str
@@ -249,6 +250,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     exits: list[tuple[int, Exit]] = []
     sightings: list[tuple[int, int]] = []
     node_life: list[tuple[str, int]] = []
+    unplaced: list[tuple[str, Fatal]] = []
     stopped: int | None = None
     unavailable: bool = False
 

@@ -276,6 +276,7 @@ _SYMPTOM = {
     "never_enqueued": ("collective_laggard", "hang", "collective", "critical", "space"),
     "perhaps_waiting": ("collective_laggard", "hang", "collective", "critical", "space"),
     "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "unplaced_error": ("unplaced_errors", "crash", "log", "critical", "space"),
     "own_error": ("fatal_lines", "crash", "log", "critical", "space"),
     "cascade": ("fatal_lines", "crash", "log", "critical", "space"),
     "own_death": ("worker_exit", "crash", "platform", "critical", "space"),
@@ -288,6 +289,7 @@ _SYMPTOM = {
     "own_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "shared_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "unlike_peers": ("gauge_outlier", "slowdown", "metric", "info", "space"),
+    "overflow": ("nonfinite", "numerics", "metric", "info", "time"),
     "own_series": ("nonfinite", "numerics", "metric", "critical", "space"),
     "after_reduction": ("nonfinite", "numerics", "metric", "critical", "time"),
 }

@@ -34,6 +34,7 @@ class Reason(Enum):
     ONE_NODE = "all that failed of their own are on one node"
     ALL_ALIKE = "all ranks fail alike; no rank is to blame"
     SEVERAL_CANDIDATES = "several failed of their own at the same time"
+    UNPLACED = "an error was printed by a worker whose rank is not known, and nothing shows that it came later"
     SURVIVED = "its iterations went on after the error"
     PENDING_PEERS = "its peers' reaction has not been seen yet"
     ONLY_CASCADES = "only errors that a lost peer causes were seen"
@@ -73,7 +74,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         Iterations came when none could have been under way any more, while the rank had not ended; training came to
         its own end; or the rank was seen waiting with its peers after an iteration that followed the error.
         """
-        if failure.grounds not in ("own_error", "cascade"):
+        if failure.grounds not in ("own_error", "cascade", "unplaced_error"):
             return False
         ranks = {suspect.rank for suspect in failure.suspects if suspect.rank is not None}
         ends = [self.exited[rank] for rank in ranks if rank in self.exited]
@@ -125,14 +126,29 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
     failures = [one for one in anomalies if one.grounds in FAILURES]
     own = [one for one in failures if not situation.survived(one, anomalies)]
-    if stalls and not _explained(stalls[0], own, situation):
-        return _hang(anomalies, stalls, own)
-    if not failures:
-        return _cascades(anomalies, situation)
-    if not own:
-        return _Base.of(anomalies, failures[0], symptom=failures[0].symptom).nobody(Reason.SURVIVED)
+    unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
+    if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
+        return _hang(anomalies, stalls, [*own, *unplaced])
     untouched = [one for one in own if not _lost_before(one, anomalies)]
-    return _crash(anomalies, untouched, situation) if untouched else _cascades(anomalies, situation)
+    if unplaced and not (untouched and all(_after(one, _first(untouched)) for one in unplaced)):
+        first = _first([*unplaced, *untouched])
+        return _Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
+    if untouched:
+        return _crash(anomalies, untouched, situation)
+    gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
+    if gone_on and not own:
+        return _Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom).nobody(Reason.SURVIVED)
+    return _cascades(anomalies, situation)
+
+
+def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
+    """Errors of nobody known, without those that a rank is known to have printed as well (in another file)."""
+    known = {signature for one in anomalies if one.grounds == "own_error" for signature in one.templates}
+    return [one for one in anomalies if one.grounds == "unplaced_error" and not known & set(one.templates)]
+
+
+def _first(failures: list[Anomaly]) -> Anomaly:
+    return min(failures, key=lambda one: (one.onset, one.id))
 
 
 def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
@@ -188,7 +204,7 @@ def _ranks(suspects: list[Suspect]) -> set[int | None]:
 
 
 def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
-    first = min(failures, key=lambda one: (one.onset, one.id))
+    first = _first(failures)
     base = _Base.of(anomalies, first, symptom=first.symptom)
     together = [one for one in failures if not _after(one, first)]
     suspects = _merged(together)
@@ -260,7 +276,9 @@ def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:
     base = _Base.of(anomalies, anomalies[0], symptom="numerics")
-    latest = max(anomalies, key=lambda one: (one.end, one.id))
+    # Steps that were skipped beside it say nothing of who began.
+    telling = [one for one in anomalies if one.grounds != "overflow"] or anomalies
+    latest = max(telling, key=lambda one: (one.end, one.id))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
     return base.nobody(Reason.AFTER_REDUCTION)

@@ -81,7 +81,7 @@ def evidence_of(anomalies: list[Anomaly]) -> list[Evidence]:
     pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
     for one in anomalies:
         late = one.grounds in ("cascade", "told_to_end")
-        subject = one.text if late or one.grounds in ("own_error", "own_death") else ""
+        subject = one.text if late or one.grounds in ("own_error", "own_death", "unplaced_error") else ""
         pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
     ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
     return [

@@ -14,6 +14,7 @@ from streams.view import AttemptView, AttemptWindow
 
 MOST_UNCLAIMED = 1000
 LONGEST_NUMBER = 10
+TRAINER = "trainer"
 
 
 class AttemptState(msgspec.Struct, kw_only=True):
@@ -120,7 +121,12 @@ class JobKeeper:
                 nodes.append(summary)
             else:
                 ranked.setdefault(_attempt_of(summary), []).append(summary)
+        unplaced = [(one.identity, fatal) for one in nodes for fatal in one.fatals if fatal.process_type == TRAINER]
         self._open_attempts(start, ranked)
+        if not self._attempts:
+            # An error of nobody known is one of the attempt that its log speaks of.
+            causes: dict[str, list[Window]] = {one.attempt: [] for one, fatal in unplaced if fatal.role == "candidate"}
+            self._open_attempts(start, causes)
         exits, sightings = self._claim(nodes, ranked, end)
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
@@ -134,12 +140,22 @@ class JobKeeper:
                 exits=exits.get(name, []),
                 sightings=sightings.get(name, []),
                 node_life=life,
+                unplaced=[(one.node, fatal) for one, fatal in unplaced if self._runs_on(name, ranked, one.node)],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
             )
             for name, attempt in self._attempts.items()
         }
+
+    def _runs_on(self, name: str, ranked: dict[str, list[Window]], node: str) -> bool:
+        """Whether an attempt may run on a node: it was not given up, and no other nodes are known to be all of it."""
+        view = self._attempts[name].state.view
+        if view.superseded is not None:
+            return False
+        nodes = {member.identity.node for member in view.members.values()}
+        nodes |= {summary.identity.node for summary in ranked.get(name, [])}
+        return not node or not nodes or "" in nodes or node in nodes
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
         for name in sorted(ranked, key=lambda name: (_number(name), name)):

@@ -19,6 +19,7 @@ from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
 from streams.stacks import spans_of
+from streams.stages import node
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
 
 EXTREME = 1e300
@@ -166,6 +167,8 @@ def _log(
         draft.exits.extend(exits_of(event))
         if stopped_by_owner(event.text):
             draft.stopped = min(event.time, draft.stopped or event.time)
+        if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
+            _drop(draft, reason)
     else:
         _training_line(draft, state, event, facts)
     return _stamp(event, state, signature=facts.signature)

@@ -28,6 +28,11 @@ def cascade(*victims: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("cascade", [], victims, start=start, subject="cascade", **changes)  # type: ignore[arg-type]
 
 
+def unplaced(onset: float = 12, template: str = "u", **changes: object) -> Anomaly:
+    values: dict[str, object] = {"templates": [template], "area": "code", "subject": template}
+    return anomaly("unplaced_error", start=onset // 10 * 10, onset=onset, **(values | changes))  # type: ignore[arg-type]
+
+
 def stall(start: float = 10) -> Anomaly:
     return anomaly("no_iteration", start=start, onset=9)
 
@@ -86,6 +91,15 @@ TABLE: list[Row] = [
     ("an error that a rank survives before a hang", Reason.OUTSIDE_COMMUNICATION, [5], [error(2, 5, "b"), stall(), outside(5)], situation(iterated=at(9), exited={2: at(60)})),
     ("iterations go on, and much later all end", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), exited={6: at(60)})),
     ("training ends well after an error", Reason.SURVIVED, [], [error(6, 12)], situation(finished=True)),
+    ("an error of nobody known", Reason.UNPLACED, [], [unplaced()], situation()),
+    ("an error of nobody known, and the loss of it", Reason.UNPLACED, [], [unplaced(), cascade(*others(6))], situation()),
+    ("an error of a rank and another of nobody known", Reason.UNPLACED, [], [error(6), unplaced(13), cascade(*others(6))], situation()),
+    ("an error of nobody known before that of a rank", Reason.UNPLACED, [], [unplaced(12), error(6, 19), cascade(*others(6))], situation()),
+    ("an error of nobody known long after that of a rank", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6)), unplaced(18)], situation()),
+    ("an error of a rank that another file has as well", Reason.OWN_ERROR, [6], [error(6), unplaced(11, "a"), cascade(*others(6))], situation()),
+    ("an error of nobody known after a standstill", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), unplaced(35)], situation()),
+    ("an error of nobody known before a standstill", Reason.UNPLACED, [], [unplaced(8), stall(), outside(5)], situation()),
+    ("an error of nobody known, and iterations go on", Reason.SURVIVED, [], [unplaced()], situation(iterated=at(19))),
     ("the window has only just closed", Reason.PENDING_PEERS, [], [error(6)], situation(now=20)),
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("two are silent", Reason.ONLY_CASCADES, [], [cascade(*others(3, 4))], situation()),
@@ -101,6 +115,7 @@ TABLE: list[Row] = [
     ("too many are slow", Reason.MANY_SLOW, [], [slow("many_slow")], situation()),
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
+    ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
