@@ -1,4 +1,4 @@
-"""Logical records out of lines: tracebacks and failure reports are one record each."""
+"""Logical records out of lines: tracebacks, failure reports and stacks of a thread are one record each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Literal
 
 import msgspec
 
+from producers import stacktext
 from producers.envelopes.wrap import NONE, Wrap
 from producers.lines import LIMIT, Line
 
-Shape = Literal["line", "traceback", "failure"]
+Shape = Literal["line", "traceback", "failure", "stack"]
 
 _HEAD = re.compile(r"\s{0,64}(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\):")
 _GROUP = re.compile(r"\s{0,200}[|+]")
@@ -69,6 +70,15 @@ class _Block:
         self.rules: int | None = None
         self.shape: Shape = "traceback"
         self.unsure = False
+        self.stack = False
+
+    @classmethod
+    def of_thread(cls, first: Line, lead: str, text: str) -> _Block:
+        """The beginning of a stack that faulthandler or py-spy prints; a line as any other until a frame follows."""
+        block = cls(first, lead, text)
+        block.final = block.stack = True
+        block.shape = "line"
+        return block
 
     @classmethod
     def report(cls, first: Line, lead: str, text: str) -> _Block | None:
@@ -91,6 +101,8 @@ class _Block:
         if not line.text.startswith(self.lead) or len(self.texts) > _MOST_LINES:
             return False
         text = line.text[len(self.lead) :]
+        if self.stack:
+            return self._in_stack(text)
         if self.unsure:
             self.unsure = False
             if not _FAILED.match(text):
@@ -132,6 +144,13 @@ class _Block:
         # With a lead every line of a long message can be told; without one only what is indented or well known.
         return bool(self.lead) or text.startswith(("    ", *_MORE))
 
+    def _in_stack(self, text: str) -> bool:
+        taken = stacktext.goes_on(self.texts[0], text)
+        if taken:
+            self.shape = "stack"
+            self.texts.append(text)
+        return taken
+
     def _in_report(self, text: str) -> bool:
         rules = self.rules or 0
         if rules == 2 or (rules == 0 and not _RULE.match(text)):
@@ -172,6 +191,10 @@ def _head(line: Line) -> _Block | None:
         lead = _lead(line)
         text = line.text[len(lead) :]
         return _Block(line, lead, text) if _HEAD.match(text) else None
+    if "Thread " in line.text or "most recent call first" in line.text:
+        lead = _lead(line)
+        text = line.text[len(lead) :]
+        return _Block.of_thread(line, lead, text) if stacktext.begins(text) else None
     if "=====" in line.text or "ChildFailedError:" in line.text:
         lead = _lead(line)
         return _Block.report(line, lead, line.text[len(lead) :].rstrip())

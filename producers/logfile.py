@@ -123,7 +123,9 @@ def of_logger(text: str) -> bool:
 def labelled(log: LogFile) -> LogFile:
     """The log with its labels back in front of single lines."""
     records = [
-        msgspec.structs.replace(record, text=record.prefix + record.text) if record.shape == "line" else record
+        msgspec.structs.replace(record, text=record.prefix + record.text)
+        if record.shape in ("line", "stack")
+        else record
         for record in log.records
     ]
     return msgspec.structs.replace(log, records=records)

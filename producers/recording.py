@@ -19,6 +19,7 @@ from producers.levels import level_of
 from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
+from producers.printed import printed_stacks
 from producers.readers import collectives, launcher, metrics, pids, stacks, system
 from producers.rows import near
 from producers.scan import scan
@@ -185,7 +186,9 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         for (stream, log), moments in zip(logs, filled, strict=True):
-            yield from _events(log, stream, moments, _writer(worker, found.doubted.get(slot, "")))
+            identity = _writer(worker, found.doubted.get(slot, ""))
+            yield from _events(log, stream, moments, identity)
+            yield from printed_stacks(log, moments, identity, pid)
 
 
 def _nodes(
@@ -241,6 +244,7 @@ def _spoken(
         for one, own in zip(voices, moments, strict=True):
             identity = found.speakers.identities[one.log.file, one.voice]
             yield from _events(one.log, one.stream, own, identity, found.speakers.of_error(one))
+            yield from printed_stacks(one.log, own, identity, max(one.voice.pid, 0))
 
 
 def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:

@@ -130,7 +130,7 @@ def _voice(record: Record, *, teed: bool) -> tuple[Voice, int | None]:
         (role, local), *inner = labels
         place = msgspec.structs.replace(place, role=role, local=local)
         labels = tuple(inner)
-    named = labels and labels[-1][0] == "rank" and (record.shape != "line" or of_logger(record.text))
+    named = labels and labels[-1][0] == "rank" and (record.shape in ("traceback", "failure") or of_logger(record.text))
     return place, labels[-1][1] if named else wrap.rank
 
 

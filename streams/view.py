@@ -125,7 +125,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
         member.identity = _richer(member.identity, summary.identity)
         member.remember(summary.stacks)
         seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
-        mains = {pid for pid, kind in seen.items() if kind == "trainer"} | set(member.pids)
+        mains = {pid for pid, kind in seen.items() if kind == "trainer" and pid} | set(member.pids)
         member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
         member.sampled = member.sampled or bool(summary.gauges) or any(span.frames for span in summary.stacks)
         if life is not None:

@@ -193,6 +193,20 @@ def test_a_ring_buffers_line_names_its_thread_and_keeps_what_stands_behind() -> 
     assert monotonic is not None and (monotonic.host, monotonic.program) == ("node07", "systemd")
 
 
+def test_what_is_broken_in_a_nodes_log_is_mended_and_said(tmp_path: Path) -> None:
+    head = b"[Fri Aug 30 12:00:0%d 2024] "
+    rows = [head % 1 + b"x" * 10_000_000, head % 2 + b"a\0\0b", head % 3 + b"caf\xe9", b"\xff\xfe", head % 4 + b"end"]
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job/dmesg").write_bytes(b"\n".join(rows))
+    found = read(tmp_path)
+    assert [(note.line, note.reason, note.count) for note in found.inputs.unused] == [
+        (1, "line of 10000028 bytes cut to 65536", 1),
+        (2, "NUL bytes removed", 2),
+        (3, "invalid UTF-8, replaced", 2),
+    ]
+    assert [event.text[:8] for _, event in logs(found)] == ["x" * 8, "ab", "caf\ufffd\n\ufffd\ufffd", "end"]
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the kernel logs are not beside the project")
 def test_every_kernel_log_is_read_whole() -> None:
     recording = read_recording(SHARED)

@@ -146,6 +146,25 @@ def test_a_log_of_training_is_told_by_its_lines(tmp_path: Path, name: str, rows:
     ) is not read_as_log
 
 
+def test_writers_that_interleave_in_other_encodings_and_long_lines_lose_nothing(tmp_path: Path) -> None:
+    rows = [b"[1,%d]<stdout>:" % (n % 2) + HEAD.encode() + b"step %d world_size=2" % n for n in range(4)]
+    rows += [b"[1,0]<stdout>:" + b"y" * 10_000_000, b"[1,1]<stderr>:caf\xe9", b"\xe4\xb8", b"[1,0]<stderr>:\0z"]
+    torn = [b"[1,0]<stderr>:" + TRACEBACK[0].encode(), b"[1,1]<stdout>:" + HEAD.encode() + b"step 9"]
+    torn += [b"[1,0]<stderr>:" + line.encode() for line in TRACEBACK[1:]]
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job/x.log").write_bytes(b"\n".join(rows + torn))
+    found = read(tmp_path, {})
+    assert [note.reason for note in found.inputs.unused] == [
+        "line of 10000015 bytes cut to 65536",
+        "invalid UTF-8, replaced",
+        "NUL bytes removed",
+    ]
+    by_rank = {rank: [e.text for i, e in logs(found) if i.rank == rank] for rank in (0, 1, None)}
+    assert "\n".join(TRACEBACK) in by_rank[0] and "z" in by_rank[0]
+    assert by_rank[1][-1] == HEAD + "step 9" and "caf\ufffd" in by_rank[1]
+    assert by_rank[None] == ["\ufffd"]
+
+
 def test_where_torchrun_writes_a_log_for_each_rank_others_are_left_aside(tmp_path: Path) -> None:
     rows = [HEAD + f"step {n} loss 2.0" for n in range(4)]
     found = read(tmp_path, {"console.log": rows, "run_abcd1234/attempt_0/0/stdout.log": rows})
