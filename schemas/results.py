@@ -152,6 +152,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
+    ``devices`` are the PCI ids of what it said that it uses;
     ``dropped`` counts by reason what was left out or re-timed.
     """
 
@@ -170,6 +171,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     heartbeats: int = 0
     world_size: int | None = None
     layout: dict[str, int] = {}
+    devices: list[str] = []
     announced: list[tuple[int, str]] = []
     signatures: list[SignatureCount] = []
     series: list[Series] = []

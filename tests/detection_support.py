@@ -277,6 +277,8 @@ _SYMPTOM = {
     "perhaps_waiting": ("collective_laggard", "hang", "collective", "critical", "space"),
     "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
     "unplaced_error": ("unplaced_errors", "crash", "log", "critical", "space"),
+    "rank_fault": ("node_faults", "crash", "hardware", "critical", "space"),
+    "node_fault": ("node_faults", "crash", "hardware", "warning", "space"),
     "own_error": ("fatal_lines", "crash", "log", "critical", "space"),
     "cascade": ("fatal_lines", "crash", "log", "critical", "space"),
     "own_death": ("worker_exit", "crash", "platform", "critical", "space"),

@@ -12,6 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from streams.lines import phases
+from streams.lines.devices import tells_device
 from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
@@ -30,7 +31,7 @@ class Facts(msgspec.Struct, frozen=True):
     """``masked`` is the record's text with variables masked, ``signature`` the id of that.
 
     ``predefined`` is the id of its predefined template, if any. ``turn`` is the phase that it begins; it may be fatal,
-    tell a layout or give readings only where these are true.
+    tell a layout or a device or give readings only where these are true.
     """
 
     masked: str
@@ -41,6 +42,7 @@ class Facts(msgspec.Struct, frozen=True):
     trouble: bool
     layout: bool
     readings: bool
+    device: bool
 
 
 def facts_of(text: str) -> Facts:
@@ -79,4 +81,5 @@ def _facts(text: str, masked: str, *, certain: bool) -> Facts:
         trouble=trouble,
         layout=not certain or tells_layout(text),
         readings=not certain or bool(readings_of(text)),
+        device=tells_device(text),
     )

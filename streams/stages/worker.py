@@ -10,6 +10,7 @@ from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
 from streams.config import StreamConfig
+from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of
 from streams.lines.fatal import fatal_of, follow
 from streams.lines.iterations.reading import Reading
@@ -25,6 +26,7 @@ from streams.stages.columns import Point, gauge_of, reached_of, series_of
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
 MOST_NAMES = 512
+MOST_DEVICES = 64
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -73,6 +75,7 @@ class _Draft:
         self.announced: list[tuple[int, str]] = []
         self.pids: set[int] = set()
         self.layout: dict[str, int] = {}
+        self.devices: set[str] = set()
         self.heartbeats = 0
         self.log_records = 0
         self.world_size: int | None = None
@@ -112,6 +115,7 @@ def summarise(
         heartbeats=draft.heartbeats,
         world_size=draft.world_size,
         layout=draft.layout,
+        devices=sorted(draft.devices)[:MOST_DEVICES],
         announced=sorted(set(draft.announced)),
         signatures=[draft.signatures[key].counted for key in sorted(draft.signatures)],
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
@@ -191,6 +195,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         follow(draft.fatals, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
+    if facts.device and (device := device_of(event.text)):
+        draft.devices.add(device)
     if facts.layout:
         draft.layout.update(layout_of(event.text))
     if not report.readings:
@@ -266,6 +272,8 @@ def _known(draft: _Draft, state: WorkerState, name: str) -> bool:
 def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
     if event.pid is not None:
         draft.pids.add(event.pid)
+        if event.device and (device := pci_of(event.device)):
+            draft.devices.add(device)
     if _extreme(draft, event.name, event.value) or not _known(draft, state, event.name):
         return
     if event.iteration is not None:
