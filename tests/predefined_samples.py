@@ -43,6 +43,8 @@ LINES: list[Sample] = [
     ("nccl.async_event", "confirmation", "host:8514:8601 [0] transport/net_ib/init.cc:96 NCCL WARN NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", {"device": "mlx5_0", "port": "1"}),
     ("nccl.async_event", "confirmation", "host:8514:8601 [0] NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP (0x7f00): local work queue catastrophic error", {}),
     ("nccl.warning", "confirmation", "[2026-11-29 12:00:00] host:8514:8601 [0] misc/cudawrap.cc:188 (initOnce) NCCL WARN Cuda failure 'API call is not supported in the installed CUDA driver'", {}),
+    ("sxid.12028", "confirmation", "detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61", {"code": "12028", "pci": "0000:86:00.0", "port": "61", "severity": "non-fatal"}),
+    ("sxid.19084", "candidate", "detected NVSwitch fatal error 19084 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61", {"code": "19084", "pci": "0000:86:00.0", "port": "61", "severity": "fatal"}),
     ("python.fatal_error", "confirmation", "Fatal Python error: Segmentation fault", {"signal": "Segmentation fault"}),
     ("checkpoint.saved", "confirmation", "  successfully saved checkpoint from iteration    1000 to /ckpt/run1 [ t 1/8, p 1/1 ]", {"iteration": "1000"}),
     ("checkpoint.saving", "confirmation", "saving checkpoint at iteration    1000 to /ckpt/run1 in torch_dist format", {"iteration": "1000"}),

@@ -61,7 +61,7 @@ def _is_foldable(text: str) -> bool:
     if len(text) > LONGEST or "\n" in text or has_traceback(text):
         return False
     # The code of an Xid tells lines apart, and folded it is gone.
-    return not ("Xid" in text and XID.search(text))
+    return not (("Xid" in text or "NVSwitch" in text) and XID.search(text))
 
 
 @lru_cache(maxsize=KNOWN)

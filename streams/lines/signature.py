@@ -57,9 +57,9 @@ VARIABLE = r"""
     """
 """What the variables of a folded line look like, the alternatives in order."""
 
-XID = re.compile(r"Xid \([^()\n]{1,100}\): (\d{1,6})\b")
-"""The code of an Xid or SXid line, the one number that tells two lines apart."""
-_MASKED_XID = re.compile(r"(Xid \([^()\n]{1,1000}\): )<NUM>")
+XID = re.compile(r"(?:Xid \([^()\n]{1,100}\):|NVSwitch (?:non-)?fatal error) (\d{1,6})\b")
+"""The code of an Xid or SXid line, or of the fabric manager's word on one: the number that tells two lines apart."""
+_MASKED_XID = re.compile(r"((?:Xid \([^()\n]{1,1000}\):|NVSwitch (?:non-)?fatal error) )<NUM>")
 
 _VARIABLE = re.compile(VARIABLE, re.VERBOSE)
 _MASKS = {name: f"<{name}>" for name in _VARIABLE.groupindex}

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from streams_support import records, run, written_log
 
 from producers.heads import Head, head_of
 from producers.readers.system import recognised
@@ -13,6 +14,7 @@ from producers.recording import Recording, read_recording
 from producers.times import SECOND
 from schemas.events import Log
 from schemas.identity import Identity
+from schemas.results import Template
 
 SHARED = Path(__file__).resolve().parents[3] / "shared/data/kernel-logs"
 XID = "NVRM: Xid (PCI:0000:0f:00): 94, pid=2503421, name=python3, Ch 00000008"
@@ -214,3 +216,9 @@ def test_every_kernel_log_is_read_whole() -> None:
     found = logs(recording)
     assert len({event.file for _, event in found}) == 7
     assert {event.process_type for _, event in found} == {"kernel", "system"}
+    log = written_log(recording)
+    run(log)
+    templates: list[Template] = records(log, "templates")
+    assert {"xid.13", "xid.43", "xid.119", "sxid.12028", "host.panic"} <= {one.id for one in templates}
+    # Nobody's job runs there, so nothing is wrong with any.
+    assert records(log, "incidents") == []
