@@ -20,21 +20,41 @@ def by_file(logs: Sequence[tuple[Place, LogFile]]) -> list[Spoken]:
     """Who wrote each of these files, in order of their names."""
     families: dict[str, list[tuple[Place, LogFile]]] = defaultdict(list)
     for where, log in logs:
-        if where.family:
-            families[where.family].append((where, log))
-    proven = {family for family, found in families.items() if _are_ranks(found)}
-    return [one for where, log in logs for one in _spoken(where, log, where.family in proven)]
+        families[where.family].append((where, log))
+    proven = {family for family, found in families.items() if family and _are_ranks(found)}
+    processes = {family: _process(found) for family, found in families.items() if found[0][0].pid >= 0}
+    found = []
+    for where, log in logs:
+        if where.pid >= 0:
+            found.append(in_place(_of_process(where, log, processes[where.family]), where))
+        else:
+            found += _spoken(where, log, where.family in proven)
+    return found
 
 
 def _are_ranks(found: Sequence[tuple[Place, LogFile]]) -> bool:
     """Whether the numbers of files are global ranks: several name their own, each has one, and it is that number."""
-    shown = 0
+    shown: set[int] = set()
     for where, log in found:
         ranks = _named(log)
-        if ranks and ranks != {where.number}:
+        if ranks - {where.number} or where.number < 0:
             return False
-        shown += bool(ranks)
-    return shown >= _FEWEST
+        shown |= ranks
+    return len(shown) >= _FEWEST
+
+
+class _Process(msgspec.Struct, frozen=True):
+    """What the files of one process say of it."""
+
+    rank: int | None
+    actor: str
+
+
+def _process(found: Sequence[tuple[Place, LogFile]]) -> _Process:
+    ranks = {rank for _, log in found if (rank := said_of(log)) is not None}
+    records = [record for _, log in found for record in log.records if ":actor_name:" in record.text]
+    actor = records[0].text.partition(":actor_name:")[2].strip()[:64] if records else ""
+    return _Process(ranks.pop() if len(ranks) == 1 else None, actor)
 
 
 def _named(log: LogFile) -> set[int]:
@@ -50,8 +70,6 @@ def _spoken(where: Place, log: LogFile, proven: bool) -> list[Spoken]:
     rank = where.rank if where.rank >= 0 else where.number if proven else None
     if rank is not None:
         return [in_place(_of_rank(where, log, rank), where)]
-    if where.pid >= 0:
-        return [in_place(_of_process(where, log), where)]
     found = [in_place(one, where) for one in voices_of(log)]
     if where.number < 0:
         return found
@@ -71,12 +89,10 @@ def _of_rank(where: Place, log: LogFile, rank: int) -> Spoken:
     return Spoken(voice=voice, log=log, rank=rank, local=local)
 
 
-def _of_process(where: Place, log: LogFile) -> Spoken:
+def _of_process(where: Place, log: LogFile, process: _Process) -> Spoken:
     """The file of one process: what one of its lines says of itself holds for all."""
-    said = said_of(log)
-    actor = next((r.text.partition(":actor_name:")[2].strip() for r in log.records if ":actor_name:" in r.text), "")
-    reason = "" if said is not None else "no line says which rank this process is"
-    return Spoken(voice=Voice(pid=where.pid), log=log, rank=said, rank_reason=reason, role=actor[:64])
+    reason = "" if process.rank is not None else "no line says which rank this process is"
+    return Spoken(Voice(pid=where.pid), log, rank=process.rank, rank_reason=reason, role=process.actor)
 
 
 def in_place(spoken: Spoken, where: Place | None) -> Spoken:

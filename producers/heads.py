@@ -16,6 +16,7 @@ import msgspec
 from producers.times import SECOND, possible
 
 KERNEL = "kernel"
+_USER = "user"
 MICROSECOND = SECOND // 1_000_000
 
 LEVELS = ("CRITICAL", "CRITICAL", "CRITICAL", "ERROR", "WARNING", "INFO", "INFO", "DEBUG")
@@ -27,7 +28,10 @@ _CLOCK = r"\d\d:\d\d:\d\d"
 _ISO = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
 _HOST = r"(?P<host>[A-Za-z0-9][\w.-]{0,252})"
 _TAG = r"(?P<program>[\w./@+-]{1,128})(?:\[(?P<pid>\d{1,10})\])?: ?"
-_MARKED = rf"(?:(?:<(?P<priority>\d{{1,5}})>)|(?:[a-z]{{3,8}} {{0,4}}:(?P<word>{'|'.join(_WORDS)}) {{0,4}}: ?))?"
+_MARKED = (
+    r"(?:(?:<(?P<priority>\d{1,5})>)"
+    rf"|(?:(?P<facility>[a-z]{{3,8}}) {{0,4}}:(?P<word>{'|'.join(_WORDS)}) {{0,4}}: ?))?"
+)
 _RING = re.compile(
     _MARKED
     + r"\[ {0,12}(?P<seconds>\d{1,10})\.(?P<fraction>\d{6})\](?:\[ {0,8}[TC]\d{1,10}\])? ?"
@@ -101,8 +105,7 @@ def _kmsg(text: str) -> Head | None:
     return Head(
         form="kmsg",
         text=text[found.end() :],
-        # Programs may write into the ring buffer, too; their facility is not 0.
-        program=KERNEL if priority < 8 else "user",
+        program=KERNEL if priority < 8 else _USER,
         level=LEVELS[priority % 8],
         uptime=int(found["micros"]) * MICROSECOND,
         number=int(found["number"]),
@@ -117,7 +120,7 @@ def _ring(text: str) -> Head | None:
         form="ring",
         text=text[found.end() :],
         host=found["host"] or "",
-        program=(found["program"] or KERNEL).partition("[")[0],
+        program=(found["program"] or _program(found)).partition("[")[0],
         level=_level(found),
         uptime=_since_boot(found),
     )
@@ -125,6 +128,12 @@ def _ring(text: str) -> Head | None:
 
 def _since_boot(found: re.Match[str]) -> int:
     return int(found["seconds"]) * SECOND + int(found["fraction"]) * MICROSECOND
+
+
+def _program(found: re.Match[str]) -> str:
+    """Programs may write into the ring buffer, too; their facility is not 0, the kernel's."""
+    facility = found["facility"] or "kern"
+    return KERNEL if facility == "kern" and int(found["priority"] or 0) < 8 else _USER
 
 
 def _level(found: re.Match[str]) -> str:
@@ -139,7 +148,10 @@ def _of_kernel(form: str, pattern: re.Pattern[str]) -> Callable[[str], Head | No
 
     def read(text: str) -> Head | None:
         found = pattern.match(text)
-        return found and Head(form=form, text=text[found.end() :], level=_level(found), printed=found["time"])
+        if found is None:
+            return None
+        program, level = _program(found), _level(found)
+        return Head(form=form, text=text[found.end() :], program=program, level=level, printed=found["time"])
 
     return read
 

@@ -199,7 +199,7 @@ def _nodes(
         home = found.owners.home(one.log.file)
         node = system.node_of(one, found.owners.workers.nodes(home))
         job = found.owners.job(one.log.file, node)
-        moments = fill_alone(one.log, Life(Sightings(), None, *spans.get(home, whole)))
+        moments = system.filled(one, *spans.get(home, whole))
         identities = {
             kind: Identity(job=job, node=node, rank_reason="log of a node", process_type=kind)
             for kind in ("kernel", "system")

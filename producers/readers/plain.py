@@ -35,17 +35,18 @@ _TRAINING = re.compile(
 _NEMO = re.compile(r"nemo_log_globalrank-(?P<rank>\d{1,7})_localrank-(?P<local>\d{1,5})\.txt")
 _DEEPSPEED = re.compile(r"\d{14}_rank(?P<rank>\d{1,7})\.log")
 _ARRAY = re.compile(r"(?:.{0,200}[-_.])?(?P<job>\d{1,12}_\d{1,9})\.(?:out|err|log)")
-_TASK = re.compile(r"(?P<family>(?:.{0,200}?[-_.])?(?P<job>\d{3,12})[-.])(?P<task>\d{1,7})\.(?P<end>out|err|log)")
+_TASK = re.compile(r"(?P<family>(?:.{0,200}?[-_.])?(?P<job>\d{3,12})[-.])(?P<task>\d{1,7})\.(?:out|err|log)")
 _SLURM = re.compile(r"slurm-(?P<job>\d{1,12})\.(?:out|err)")
-_NUMBERED = re.compile(r"(?P<family>(?:.{0,200}[^A-Za-z])?rank[-_]?)(?P<task>\d{1,7})\.(?P<end>out|err|log|txt)")
-_RAY = re.compile(r"worker-[0-9a-f]{8,64}-(?:[0-9a-f]{1,32}|)-(?P<pid>\d{1,9})\.(?:out|err)")
+_NUMBERED = re.compile(r"(?P<family>(?:.{0,200}[^A-Za-z])?rank[-_]?)(?P<task>\d{1,7})\.(?:out|err|log|txt)")
+_RAY = re.compile(r"(?P<process>worker-[0-9a-f]{8,64}-(?:[0-9a-f]{1,32}|)-(?P<pid>\d{1,9}))\.(?:out|err)")
 _WELL_KNOWN = re.compile(r"nemo_error_log\.txt|lightning_logs\.txt")
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
     """What the name of a file says: the job, a rank and local rank that are certain, or a number that may be a rank.
 
-    ``family`` names the files that are numbered together. ``named`` if the name alone shows that it is a log.
+    ``family`` names the files that are numbered together, or that one process wrote.
+    ``named`` if the name alone shows that it is a log.
     """
 
     job: str = ""
@@ -75,14 +76,15 @@ def _by_name(folder: str, name: str) -> Place:
 
 
 def _numbered(found: re.Match[str], folder: str) -> Place:
-    family = f"{folder}/{found['family']}.{found['end']}"
+    # What a task prints to its two streams may stand in two files.
+    family = f"{folder}/{found['family']}"
     return Place(job=found.groupdict().get("job", ""), family=family, number=int(found["task"]))
 
 
 _BY_NAME: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Place]], ...] = (
     (_NEMO, lambda found, _: Place(rank=int(found["rank"]), local=int(found["local"]), named=True)),
     (_DEEPSPEED, lambda found, _: Place(rank=int(found["rank"]), named=True)),
-    (_RAY, lambda found, _: Place(pid=int(found["pid"]), named=True)),
+    (_RAY, lambda found, at: Place(family=f"{at}/{found['process']}", pid=int(found["pid"]), named=True)),
     (_SLURM, lambda found, _: Place(job=found["job"], named=True)),
     (_ARRAY, lambda found, _: Place(job=found["job"], named=found.string.startswith("slurm-"))),
     (_TASK, _numbered),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from producers.clocks import by_neighbour
 from producers.grouping import Record, clipped
 from producers.heads import KERNEL, Head, continues, head_of
 from producers.inputs import Unused
@@ -150,12 +151,12 @@ class _Draft:
 
 def reference_of(logs: Iterable[NodeLog]) -> list[int]:
     """Times with a year in logs of nodes."""
-    found = []
-    for one in logs:
-        for head in one.heads:
-            if (moment := _of_head(head)) is not None:
-                found.append(moment.time)
-    return found
+    return [
+        moment.time
+        for one in logs
+        for record, head in zip(one.log.records, one.heads, strict=True)
+        if (moment := _of_head(head) or _told(record.text)) is not None
+    ]
 
 
 def _of_head(head: Head, reference: int | None = None) -> Moment | None:
@@ -271,6 +272,19 @@ def node_of(one: NodeLog, known: Iterable[str]) -> str:
 
 def _names(file: str, node: str) -> bool:
     return re.search(rf"(?:^|[/_.-]){re.escape(node)}(?=$|[/_.-])", file) is not None
+
+
+def filled(one: NodeLog, start: int, end: int) -> list[Moment]:
+    """The moments of all records; of one of which nothing tells the time only that it was at some time or other."""
+    known = any(moment is not None for moment in one.log.moments)
+    return [
+        msgspec.structs.replace(moment, precision=HOUR)
+        if printed is None and (head.uptime is not None or not known)
+        else moment
+        for moment, printed, head in zip(
+            by_neighbour(one.log.moments, start, end), one.log.moments, one.heads, strict=True
+        )
+    ]
 
 
 def process_type(head: Head) -> str:
