@@ -32,7 +32,7 @@ class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
 
     ``offset`` is the byte at which it begins in ``file``, ``line`` its first line, from 1. ``process_type`` is that of
     the process that wrote it, where it is not the batch's: several write under one node's name.
-    ``signature`` and ``parameters`` are stamped by the rank stage.
+    ``signature`` is stamped by the rank stage; ``parameters`` may be sent by a producer that knows them.
     """
 
     stream: str
