@@ -13,7 +13,7 @@ from producers.files import by_file, in_place
 from producers.inputs import UNRECOGNISED, Unused
 from producers.lines import is_archive, is_binary
 from producers.logfile import LogFile, labelled, read_log
-from producers.readers import collectives, launcher, metrics, pids, plain, stacks, system, torchrun
+from producers.readers import collectives, errorfile, launcher, metrics, pids, plain, stacks, system, torchrun
 from producers.rows import Fields, Rows, sample
 from producers.scan import Source
 from producers.voices import Spoken, voices_of
@@ -96,8 +96,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
 def _read(source: Source, contents: Contents) -> str:
     """Reads one file into ``contents``; returns why it was left aside, or nothing."""
     if place := torchrun.place(source):
-        contents.ranks.append((place, read_log(source)))
-        return ""
+        return _read_rank(source, place, contents)
     if not source.size:
         return "empty file"
     if is_binary(source.path):
@@ -108,6 +107,20 @@ def _read(source: Source, contents: Contents) -> str:
         return ""
     # A launcher's log may begin with a bracket too, so it is looked for before JSON.
     return "" if _read_text(source, contents) else _read_json(source, contents)
+
+
+def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str:
+    if place.stream != torchrun.ERROR:
+        contents.ranks.append((place, read_log(source)))
+        return ""
+    try:
+        log = errorfile.read(source)
+    except ValueError as error:
+        return str(error)
+    if log is None:
+        return UNRECOGNISED
+    contents.ranks.append((place, log))
+    return ""
 
 
 def _read_text(source: Source, contents: Contents) -> bool:

@@ -26,7 +26,8 @@ class LogFile(msgspec.Struct, frozen=True):
     """A log file that was read: ``moments`` and ``iterations`` stand beside ``records``, null where nothing is told.
 
     ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
-    numbers are local ranks. ``node`` is where it was written, as far as its envelope says.
+    numbers are local ranks. ``node`` is where it was written, as far as its envelope says. ``by_second`` if its
+    envelope tells times no finer.
     """
 
     file: str
@@ -36,6 +37,7 @@ class LogFile(msgspec.Struct, frozen=True):
     iterations: list[int | None] = []
     teed: bool = False
     node: str = ""
+    by_second: bool = False
 
     def first(self) -> int | None:
         """The first printed time."""
@@ -161,6 +163,7 @@ def timed(log: LogFile, reference: int | None) -> LogFile:
             moment = reported(record.text)
         if record.stamp is not None:
             moment = written(moment, record.stamp)
+            moment = msgspec.structs.replace(moment, precision=SECOND) if log.by_second else moment
         if moment is not None and not _believable(moment.time, reference):
             impossible.append(record.line)
             moment = None
