@@ -56,7 +56,7 @@ def cast(contents: Contents) -> Cast:
     homes = homes_of(contents)
     nodes = _nodes(contents, told, homes)
     jobs = _jobs(contents, nodes)
-    job = min((place.run for place, _ in contents.ranks), default=NO_RUN)
+    job = min((place.run for place, _ in contents.ranks), default=_job_of_files(contents))
     placed = {_slot(place, nodes): place for place, _ in contents.ranks}
     announced = [
         pids.worker(start, home or _job(start, placed, told, jobs, job))
@@ -84,6 +84,12 @@ def cast(contents: Contents) -> Cast:
     owners = Owners(workers, homes, disputed)
     unused = [*disputed.unused, *unused, *heard.unused]
     return Cast(workers, owners, writers, doubted, described, unused, heard)
+
+
+def _job_of_files(contents: Contents) -> str:
+    """The only job that names of files tell."""
+    named = {spoken.job for spoken in contents.spoken if spoken.job}
+    return next(iter(named)) if len(named) == 1 else NO_RUN
 
 
 def _by_home(tables: list[Rows], homes: Homes) -> list[tuple[str, list[Rows]]]:

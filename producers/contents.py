@@ -9,10 +9,11 @@ import msgspec
 from producers.envelopes.evidence import forms_of, is_wrapped
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
+from producers.files import by_file, in_place
 from producers.inputs import UNRECOGNISED, Unused
 from producers.lines import is_archive, is_binary
 from producers.logfile import LogFile, labelled, read_log
-from producers.readers import collectives, launcher, metrics, pids, stacks, torchrun
+from producers.readers import collectives, errorfile, launcher, metrics, pids, plain, stacks, system, torchrun
 from producers.rows import Fields, Rows, sample
 from producers.scan import Source
 from producers.voices import Spoken, voices_of
@@ -29,13 +30,15 @@ _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], .
 class Contents(msgspec.Struct):
     """What the files of a folder hold, in order of their paths; ``unused`` is added to while reading.
 
-    ``consoles`` are those launchers' logs in which workers have lines of their own.
+    ``consoles`` are those launchers' logs in which workers have lines of their own, ``plain`` logs without envelopes.
     """
 
     ranks: list[tuple[torchrun.Place, LogFile]] = []
     launchers: list[LogFile] = []
     consoles: list[LogFile] = []
+    plain: list[tuple[plain.Place, LogFile]] = []
     spoken: list[Spoken] = []
+    nodes: list[system.NodeLog] = []
     tables: dict[str, list[Rows]] = {}
     dumps: list[collectives.Dump] = []
     unused: list[Unused] = []
@@ -57,6 +60,7 @@ class Contents(msgspec.Struct):
         """How many rows, log records and entries of dumps were read."""
         return (
             sum(len(log.records) for log in self.logs())
+            + sum(len(one.log.records) for one in self.nodes)
             + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
         )
@@ -83,6 +87,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
         else:
             _tell_apart(console, contents)
     contents.consoles = []
+    _say_whose(contents)
     if progress and sources:
         progress("", len(sources), len(sources))
     return contents
@@ -91,8 +96,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
 def _read(source: Source, contents: Contents) -> str:
     """Reads one file into ``contents``; returns why it was left aside, or nothing."""
     if place := torchrun.place(source):
-        contents.ranks.append((place, read_log(source)))
-        return ""
+        return _read_rank(source, place, contents)
     if not source.size:
         return "empty file"
     if is_binary(source.path):
@@ -105,16 +109,37 @@ def _read(source: Source, contents: Contents) -> str:
     return "" if _read_text(source, contents) else _read_json(source, contents)
 
 
+def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str:
+    if place.stream != torchrun.ERROR:
+        contents.ranks.append((place, read_log(source)))
+        return ""
+    try:
+        log = errorfile.read(source)
+    except ValueError as error:
+        return str(error)
+    if log is None:
+        return UNRECOGNISED
+    contents.ranks.append((place, log))
+    return ""
+
+
 def _read_text(source: Source, contents: Contents) -> bool:
-    """Reads a launcher's log, or lines in envelopes; returns whether it is such."""
+    """Reads a node's own log, a launcher's, or lines in envelopes; returns whether it is such."""
     texts = lines_of(source.path)
+    if system.recognised(texts):
+        contents.nodes.extend(system.read(source))
+        return True
     forms = forms_of(texts)
     console = launcher.recognised(source)
-    if not console and not is_wrapped(texts, forms):
+    where = plain.place(source)
+    wrapped = is_wrapped(texts, forms)
+    if not console and not wrapped and not plain.recognised(source, texts, where):
         return False
     log = read_log(source, forms)
-    if not console:
-        _tell_apart(log, contents)
+    if not console and (wrapped and where.rank < 0 and where.number < 0):
+        _tell_apart(log, contents, where)
+    elif not console:
+        contents.plain.append((where, log))
     elif any(record.wrap != NONE for record in log.records):
         contents.consoles.append(log)
     else:
@@ -122,9 +147,22 @@ def _read_text(source: Source, contents: Contents) -> bool:
     return True
 
 
-def _tell_apart(log: LogFile, contents: Contents) -> None:
+def _say_whose(contents: Contents) -> None:
+    """Plain logs; what workers print stands in their own files where torchrun writes such."""
+    for where, log in contents.plain:
+        if contents.ranks and not where.named:
+            contents.unused.append(Unused(log.file, 0, UNRECOGNISED))
+            contents.files -= 1
+    kept = [(where, log) for where, log in contents.plain if where.named or not contents.ranks]
+    contents.plain = []
+    for spoken in by_file(kept):
+        contents.unused.extend(spoken.log.unused)
+        contents.spoken.append(msgspec.structs.replace(spoken, log=msgspec.structs.replace(spoken.log, unused=[])))
+
+
+def _tell_apart(log: LogFile, contents: Contents, where: plain.Place | None = None) -> None:
     contents.unused.extend(log.unused)
-    for spoken in voices_of(log):
+    for spoken in (in_place(one, where) for one in voices_of(log)):
         if not spoken.voice.alone and spoken.rank is None and launcher.speaks(spoken.log):
             contents.launchers.append(msgspec.structs.replace(spoken.log, node=spoken.node))
         else:

@@ -1,4 +1,4 @@
-"""Logical records out of lines: tracebacks and failure reports are one record each."""
+"""Logical records out of lines: tracebacks, failure reports and stacks of a thread are one record each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Literal
 
 import msgspec
 
+from producers import stacktext
 from producers.envelopes.wrap import NONE, Wrap
 from producers.lines import LIMIT, Line
 
-Shape = Literal["line", "traceback", "failure"]
+Shape = Literal["line", "traceback", "failure", "stack"]
 
 _HEAD = re.compile(r"\s{0,64}(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\):")
 _GROUP = re.compile(r"\s{0,200}[|+]")
@@ -30,6 +31,8 @@ _MORE = (
     "Device-side assert",
 )
 _RULE = re.compile(r"^={20,}$")
+_FAILED = re.compile(r"\S[^\n]{0,300} FAILED$")
+_CHILD = re.compile(r"(?:[\w.]{1,200}\.)?ChildFailedError:")
 _MOST_LINES = 5_000
 
 
@@ -66,6 +69,30 @@ class _Block:
         self.group = "Exception Group" in text
         self.rules: int | None = None
         self.shape: Shape = "traceback"
+        self.unsure = False
+        self.stack = False
+
+    @classmethod
+    def of_thread(cls, first: Line, lead: str, text: str) -> _Block:
+        """The beginning of a stack that faulthandler or py-spy prints; a line as any other until a frame follows."""
+        block = cls(first, lead, text)
+        block.final = block.stack = True
+        block.shape = "line"
+        return block
+
+    @classmethod
+    def report(cls, first: Line, lead: str, text: str) -> _Block | None:
+        """The beginning of a failure report of torchrun that stands by itself, without a traceback before it."""
+        ruled = _RULE.match(text) is not None
+        if not ruled and not _CHILD.match(text):
+            return None
+        block = cls(first, lead, text)
+        block.final = True
+        block.rules = int(ruled)
+        # Others draw such rules, too: what the next line says decides.
+        block.unsure = ruled
+        block.shape = "line" if ruled else "failure"
+        return block
 
     def takes(self, line: Line) -> bool:
         """Takes the line if it belongs to the traceback."""
@@ -74,6 +101,13 @@ class _Block:
         if not line.text.startswith(self.lead) or len(self.texts) > _MOST_LINES:
             return False
         text = line.text[len(self.lead) :]
+        if self.stack:
+            return self._in_stack(text)
+        if self.unsure:
+            self.unsure = False
+            if not _FAILED.match(text):
+                return False
+            self.shape = "failure"
         if self.rules is not None:
             return self._in_report(text)
         taken = self._after(text) if self.final else self._inside(text)
@@ -109,6 +143,13 @@ class _Block:
             return False
         # With a lead every line of a long message can be told; without one only what is indented or well known.
         return bool(self.lead) or text.startswith(("    ", *_MORE))
+
+    def _in_stack(self, text: str) -> bool:
+        taken = stacktext.goes_on(self.texts[0], text)
+        if taken:
+            self.shape = "stack"
+            self.texts.append(text)
+        return taken
 
     def _in_report(self, text: str) -> bool:
         rules = self.rules or 0
@@ -146,11 +187,18 @@ def _single(line: Line) -> Record:
 
 def _head(line: Line) -> _Block | None:
     # The cheap test comes first: nearly all lines fail it.
-    if "Traceback (most recent call last):" not in line.text:
-        return None
-    lead = _lead(line)
-    text = line.text[len(lead) :]
-    return _Block(line, lead, text) if _HEAD.match(text) else None
+    if "Traceback (most recent call last):" in line.text:
+        lead = _lead(line)
+        text = line.text[len(lead) :]
+        return _Block(line, lead, text) if _HEAD.match(text) else None
+    if "Thread " in line.text or "most recent call first" in line.text:
+        lead = _lead(line)
+        text = line.text[len(lead) :]
+        return _Block.of_thread(line, lead, text) if stacktext.begins(text) else None
+    if "=====" in line.text or "ChildFailedError:" in line.text:
+        lead = _lead(line)
+        return _Block.report(line, lead, line.text[len(lead) :].rstrip())
+    return None
 
 
 def group(lines: Iterable[Line]) -> list[Record]:

@@ -26,7 +26,8 @@ class LogFile(msgspec.Struct, frozen=True):
     """A log file that was read: ``moments`` and ``iterations`` stand beside ``records``, null where nothing is told.
 
     ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
-    numbers are local ranks. ``node`` is where it was written, as far as its envelope says.
+    numbers are local ranks. ``node`` is where it was written, as far as its envelope says. ``by_second`` if its
+    envelope tells times no finer.
     """
 
     file: str
@@ -36,6 +37,7 @@ class LogFile(msgspec.Struct, frozen=True):
     iterations: list[int | None] = []
     teed: bool = False
     node: str = ""
+    by_second: bool = False
 
     def first(self) -> int | None:
         """The first printed time."""
@@ -48,7 +50,7 @@ class LogFile(msgspec.Struct, frozen=True):
 
 def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
     """The logical records of a file in envelopes of these forms, not yet timed. Raises OSError."""
-    notes = _Notes(source.file)
+    notes = Notes(source.file)
     records = group(notes.noted(unwrapped(notes.read(read_lines(source.path)), forms)))
     long = [record for record in records if len(record.text) > LIMIT]
     notes.unused += [
@@ -59,7 +61,7 @@ def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
     return LogFile(source.file, records, notes.all(), teed=notes.teed)
 
 
-class _Notes:
+class Notes:
     """What had to be mended in the lines of a file, and what their labels are."""
 
     def __init__(self, file: str) -> None:
@@ -91,6 +93,7 @@ class _Notes:
                 yield line
 
     def all(self) -> list[Unused]:
+        """All notes."""
         found = list(self.unused)
         if self._invalid:
             found.append(Unused(self._file, self._invalid[0], "invalid UTF-8, replaced", len(self._invalid)))
@@ -122,7 +125,9 @@ def of_logger(text: str) -> bool:
 def labelled(log: LogFile) -> LogFile:
     """The log with its labels back in front of single lines."""
     records = [
-        msgspec.structs.replace(record, text=record.prefix + record.text) if record.shape == "line" else record
+        msgspec.structs.replace(record, text=record.prefix + record.text)
+        if record.shape in ("line", "stack")
+        else record
         for record in log.records
     ]
     return msgspec.structs.replace(log, records=records)
@@ -158,6 +163,7 @@ def timed(log: LogFile, reference: int | None) -> LogFile:
             moment = reported(record.text)
         if record.stamp is not None:
             moment = written(moment, record.stamp)
+            moment = msgspec.structs.replace(moment, precision=SECOND) if log.by_second else moment
         if moment is not None and not _believable(moment.time, reference):
             impossible.append(record.line)
             moment = None

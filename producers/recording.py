@@ -19,7 +19,8 @@ from producers.levels import level_of
 from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
-from producers.readers import collectives, launcher, metrics, pids, stacks
+from producers.printed import printed_stacks
+from producers.readers import collectives, launcher, metrics, pids, stacks, system
 from producers.rows import near
 from producers.scan import scan
 from producers.sightings import sightings
@@ -96,11 +97,18 @@ def _reference(contents: Contents, homes: Homes | None = None, job: str = "") ->
     return median_low(captured) if captured else reference_of(logs)
 
 
+def _reference_of_nodes(contents: Contents) -> int | None:
+    found = system.reference_of(contents.nodes)
+    return median_low(found) if found else None
+
+
 def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
     """The contents with the printed times of logs, without stray rows, and the notes of all logs and tables."""
     logs = contents.logs()
     homes = homes_of(contents)
     reference = _reference(contents)
+    if reference is None:
+        reference = _reference_of_nodes(contents)
     own = {job: _reference(contents, homes, job) or reference for job in {place.run for place, _ in contents.ranks}}
 
     def middle(file: str) -> int | None:
@@ -110,12 +118,24 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
     launchers = [timed(log, middle(log.file)) for log in contents.launchers]
     spoken = [msgspec.structs.replace(one, log=timed(one.log, middle(one.log.file))) for one in contents.spoken]
     tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
-    read = [log for _, log in ranks] + launchers + [one.log for one in spoken]
+    nodes = _timed_nodes(contents, middle)
+    read = [log for _, log in ranks] + launchers + [one.log for one in spoken] + [one.log for one in nodes]
     notes = [note for log in read for note in log.unused]
     notes += [note for found in tables.values() for table in found for note in table.unused]
-    if reference is None and logs:
-        notes.append(Unused(logs[0].file, 0, "no line names a year; 2000 is assumed"))
-    return msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, spoken=spoken, tables=tables), notes
+    undated = logs or [one.log for one in contents.nodes]
+    if reference is None and undated:
+        notes.append(Unused(undated[0].file, 0, "no line names a year; 2000 is assumed"))
+    whole = msgspec.structs.replace(
+        contents, ranks=ranks, launchers=launchers, spoken=spoken, nodes=nodes, tables=tables
+    )
+    return whole, notes
+
+
+def _timed_nodes(contents: Contents, middle: Callable[[str], int | None]) -> list[system.NodeLog]:
+    """The logs of nodes with their times; what one file of a node tells of its boot holds for the others."""
+    told = [(one, system.anchors_of(one, middle(one.log.file))) for one in contents.nodes]
+    boots = system.Boots(told)
+    return [system.timed(one, middle(one.log.file), boots.of(one)) for one in contents.nodes]
 
 
 def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
@@ -149,6 +169,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         moments = fill_alone(log, Life(Sightings(), None, *spans.get(home, whole)))
         exits.update({(home, identity.node, pid): exit_ for pid, exit_ in launcher.exits(log, moments).items()})
         yield from _events(log, "stderr", moments, identity)
+    yield from _nodes(contents, found, whole, spans)
     yield from _spoken(contents, found, whole, spans)
     seen = sightings(contents, found.owners)
     iterations = Iterations()
@@ -165,7 +186,41 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         for (stream, log), moments in zip(logs, filled, strict=True):
-            yield from _events(log, stream, moments, _writer(worker, found.doubted.get(slot, "")))
+            identity = _writer(worker, found.doubted.get(slot, ""))
+            yield from _events(log, stream, moments, identity)
+            yield from printed_stacks(log, moments, identity, pid)
+
+
+def _nodes(
+    contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]]
+) -> Iterable[Observation]:
+    """What nodes' own logs say; it belongs to the node, whoever runs there."""
+    for one in contents.nodes:
+        home = found.owners.home(one.log.file)
+        node = system.node_of(one, found.owners.workers.nodes(home))
+        job = found.owners.job(one.log.file, node)
+        moments = system.filled(one, *spans.get(home, whole))
+        identities = {
+            kind: Identity(job=job, node=node, rank_reason="log of a node", process_type=kind)
+            for kind in ("kernel", "system")
+        }
+        latest = 0
+        for record, moment, head in zip(one.log.records, moments, one.heads, strict=True):
+            latest = max(latest, moment.time)
+            kind = system.process_type(head)
+            event = Log(
+                time=moment.time,
+                time_source=moment.source,
+                precision_ns=moment.precision,
+                stream=head.program,
+                text=record.text,
+                level=head.level or level_of(record.text),
+                file=one.log.file,
+                offset=record.offset,
+                line=record.line,
+                process_type=kind,
+            )
+            yield Observation(identities[kind], latest, event, one.log.file, record.line)
 
 
 def _spoken(
@@ -188,7 +243,8 @@ def _spoken(
             moments[at].append(msgspec.structs.replace(moment, precision=SECOND) if inexact else moment)
         for one, own in zip(voices, moments, strict=True):
             identity = found.speakers.identities[one.log.file, one.voice]
-            yield from _events(one.log, "", own, identity, found.speakers.of_error(one))
+            yield from _events(one.log, one.stream, own, identity, found.speakers.of_error(one))
+            yield from printed_stacks(one.log, own, identity, max(one.voice.pid, 0))
 
 
 def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
@@ -199,6 +255,7 @@ def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tu
         tables = [table for table in tables if owners.home(table.file) in ("", job)]
     times = [moment.time for log in logs for moment in log.moments if moment is not None]
     times += [row.time for table in tables for row in table.rows]
+    times = times or [moment.time for one in contents.nodes for moment in one.log.moments if moment is not None]
     return min(times, default=EARLIEST), max(times, default=EARLIEST)
 
 
@@ -225,6 +282,7 @@ def _events(
     latest = 0
     for record, moment, iteration in zip(log.records, moments, log.iterations, strict=True):
         latest = max(latest, moment.time)
+        owner = errors if errors is not None and record.shape == "traceback" else identity
         event = Log(
             time=moment.time,
             time_source=moment.source,
@@ -236,6 +294,7 @@ def _events(
             file=log.file,
             offset=record.offset,
             line=record.line,
+            # Launchers and workers of unknown ranks share the node's name.
+            process_type=owner.process_type if owner.rank is None else "",
         )
-        owner = errors if errors is not None and record.shape == "traceback" else identity
         yield Observation(owner, latest, event, log.file, record.line)

@@ -29,7 +29,7 @@ class Speakers:
         self._known = known
         self._new: dict[tuple[str, str, int], Worker] = {}
         for spoken in voices:
-            job = homes.job_of(spoken.log.file) or known.job
+            job = homes.job_of(spoken.log.file) or spoken.job or known.job
             self.identities[spoken.log.file, spoken.voice] = self._identity(spoken, job)
         self.unknown = self._unknown(voices)
 

@@ -117,4 +117,6 @@ def _end_of_process(log: LogFile, moments: Sequence[Moment | None]) -> int | Non
     while at and moments[at - 1] is None and log.iterations[at - 1] is None:
         at -= 1
     tail = enumerate(log.records[at:], at)
-    return next((index for index, record in tail if record.shape != "line" or _FATAL.match(record.text)), None)
+    return next(
+        (index for index, record in tail if record.shape in ("traceback", "failure") or _FATAL.match(record.text)), None
+    )

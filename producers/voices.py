@@ -72,6 +72,8 @@ class Spoken(msgspec.Struct, frozen=True):
     group: str = ""
     node: str = ""
     launcher: bool = False
+    job: str = ""
+    stream: str = ""
 
 
 def voices_of(log: LogFile) -> list[Spoken]:
@@ -128,7 +130,7 @@ def _voice(record: Record, *, teed: bool) -> tuple[Voice, int | None]:
         (role, local), *inner = labels
         place = msgspec.structs.replace(place, role=role, local=local)
         labels = tuple(inner)
-    named = labels and labels[-1][0] == "rank" and (record.shape != "line" or of_logger(record.text))
+    named = labels and labels[-1][0] == "rank" and (record.shape in ("traceback", "failure") or of_logger(record.text))
     return place, labels[-1][1] if named else wrap.rank
 
 
@@ -185,15 +187,16 @@ def _tasks_are_ranks(logs: dict[Voice, LogFile]) -> bool:
     worlds: set[int] = set()
     for voice, log in logs.items():
         worlds |= _worlds(log.records)
-        rank = _said(log) if voice.rank is None else voice.rank
+        rank = said_of(log) if voice.rank is None else voice.rank
         if voice.task >= 0 and rank is not None:
             ranks[voice.task].add(rank)
-    if any(found != {task} for task, found in ranks.items()):
+    places = {(voice.node[:2], voice.task) for voice in logs if voice.task >= 0}
+    if any(found != {task} for task, found in ranks.items()) or len(places) > len(tasks):
         return False
     return len(ranks) > 1 or (worlds == {len(tasks)} and len(tasks) > 1 and max(tasks) == len(tasks) - 1)
 
 
-def _said(log: LogFile) -> int | None:
+def said_of(log: LogFile) -> int | None:
     """The rank that a process's lines name as their own, null if they name none or several."""
     itself = {int(one or other) for record in log.records for one, other in _ITSELF.findall(record.text[:_HEAD])}
     itself |= torchrun.ranks_named(log)
@@ -211,7 +214,7 @@ def _spoken(
     rank, local = listed or (voice.rank, voice.local)
     reason = ""
     if voice.alone:
-        said = _said(log)
+        said = said_of(log)
         if rank is not None and said is not None and rank != said:
             rank, reason = None, f"sources disagree: rank {rank} by the launcher, rank {said} by its own lines"
         elif rank is None:
@@ -237,8 +240,10 @@ def _reason(voice: Voice, labelled: bool) -> str:
         return f"the label {voice.role}{voice.local} is a local rank{several}"
     if voice.pid >= 0:
         return "no line says which rank this process is"
+    if voice.task >= 0 and voice.pod:
+        return "numbered by its launcher's prefix, and nothing shows that the number is the global rank"
     if voice.task >= 0:
-        return "a task of srun, and nothing shows that there is one for each GPU"
+        return "a task of srun or mpirun, and nothing shows that there is one for each GPU"
     if voice.nobody and labelled:
         return "without the label that others in this file have"
     return "several ranks may write here, and no label tells them apart"

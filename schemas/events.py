@@ -30,8 +30,9 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
     """One logical record of a log, multi-line ones merged with ``\\n``.
 
-    ``offset`` is the byte at which it begins in ``file``, ``line`` its first line, from 1.
-    ``signature`` and ``parameters`` are stamped by the rank stage.
+    ``offset`` is the byte at which it begins in ``file``, ``line`` its first line, from 1. ``process_type`` is that of
+    the process that wrote it, where it is not the batch's: several write under one node's name.
+    ``signature`` is stamped by the rank stage; ``parameters`` may be sent by a producer that knows them.
     """
 
     stream: str
@@ -42,6 +43,7 @@ class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
     line: Int64 = 0
     signature: str = ""
     parameters: list[str] = []
+    process_type: str = ""
 
 
 class Frame(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):

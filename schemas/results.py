@@ -90,7 +90,8 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere.
 
     ``template`` is the id of its predefined template, ``rule`` the family of that; ``values`` were extracted from the
-    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``.
+    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``. ``process_type``
+    says who of a node printed it, where no rank did: its kernel, its system, a trainer whose rank is not known.
     """
 
     time: int
@@ -104,6 +105,7 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     signature: str = ""
     template: str = ""
     values: dict[str, str] = {}
+    process_type: str = ""
 
 
 class Exit(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -152,7 +154,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
-    ``dropped`` counts by reason what was left out or re-timed. ``tail`` is the order of its lines: the last pairs of
+    ``devices`` are the PCI ids of what it said that it uses; ``dropped`` counts by reason what was left out or
+    re-timed. ``tail`` is the order of its lines: the last pairs of
     (place in ``signatures``, iteration), each where it first came, chatter left out.
     """
 
@@ -171,6 +174,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     heartbeats: int = 0
     world_size: int | None = None
     layout: dict[str, int] = {}
+    devices: list[str] = []
     announced: list[tuple[int, str]] = []
     signatures: list[SignatureCount] = []
     tail: list[tuple[int, int | None]] = []

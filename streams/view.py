@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Activity, Exit, StackSpan, Suspect, SuspiciousTemplate, Window
+from schemas.results import Activity, Exit, Fatal, StackSpan, Suspect, SuspiciousTemplate, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
@@ -16,6 +16,7 @@ from streams.printed import NOTHING_PRINTED, Printed
 from streams.stacks import is_main, joined
 
 KEPT_PIDS = 8
+KEPT_DEVICES = 64
 MOST_RANKS = 1 << 17
 """A world size beyond this is not believed: nobody runs it, and every set of ranks would be as large."""
 WORD_NS = 2_000_000_000
@@ -41,6 +42,7 @@ class Member(msgspec.Struct, kw_only=True):
     last_life: int
     last_log: int | None = None
     pids: dict[int, str] = {}
+    devices: list[str] = []
     exit: Exit | None = None
     requested: int | None = None
     finished: int | None = None
@@ -126,8 +128,9 @@ class AttemptView(msgspec.Struct, kw_only=True):
         member.identity = _richer(member.identity, summary.identity)
         member.remember(summary.stacks)
         seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
-        mains = {pid for pid, kind in seen.items() if kind == "trainer"} | set(member.pids)
+        mains = {pid for pid, kind in seen.items() if kind == "trainer" and pid} | set(member.pids)
         member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
+        member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
         member.sampled = member.sampled or bool(summary.gauges) or any(span.frames for span in summary.stacks)
         if life is not None:
             member.last_life = max(member.last_life, life)
@@ -246,6 +249,11 @@ class AttemptView(msgspec.Struct, kw_only=True):
             and 0 < self.node_life.get(self.node_of(rank), 0) <= time
         ]
 
+    @property
+    def node_names(self) -> list[str]:
+        """The nodes that ranks are known to run on, sorted."""
+        return sorted({member.identity.node for member in self.members.values()} - {""})
+
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
         member = self.members.get(rank)
@@ -279,10 +287,24 @@ class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
     absent: list[SuspiciousTemplate]
 
 
+class Fault(msgspec.Struct, frozen=True):
+    """What a node's kernel or system reports, and the rank whose process or GPU it speaks of, null where unknown."""
+
+    node: str
+    fatal: Fatal
+    rank: int | None = None
+
+    @property
+    def device(self) -> str:
+        """The PCI id, or what else the line calls the device; empty where it names none."""
+        return self.fatal.values.get("pci") or self.fatal.values.get("device", "")
+
+
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
-    ``exits`` and ``sightings`` are (rank, what); ``unavailable`` is set where a partition was left out. ``printed`` is
+    ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
+    ``faults`` what the nodes' own logs report; ``unavailable`` is set where a partition was left out. ``printed`` is
     who printed what, as one table; ``contrast`` what tells the attempt from healthy jobs so far, null where no library
     of those is known.
     """
@@ -295,6 +317,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     exits: list[tuple[int, Exit]] = []
     sightings: list[tuple[int, int]] = []
     node_life: list[tuple[str, int]] = []
+    unplaced: list[tuple[str, Fatal]] = []
+    faults: list[Fault] = []
     stopped: int | None = None
     unavailable: bool = False
     contrast: HealthyContrast | None = None

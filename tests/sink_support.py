@@ -161,7 +161,17 @@ def window(rank: int | None = 3, start: int = T0, **changes: object) -> results.
             )
         ],
         fatals=[
-            results.Fatal(time=start, rule="oom", role="candidate", symptom="memory", area="memory", text="CUDA OOM")
+            results.Fatal(
+                time=start,
+                rule="oom",
+                role="candidate",
+                symptom="memory",
+                area="memory",
+                text="CUDA OOM",
+                template="host.oom_node",
+                values={"constraint": "CONSTRAINT_NONE", "pid": "42"},
+                process_type="kernel",
+            )
         ],
         exits=[results.Exit(time=start, pid=42, code=None, signal="SIGKILL"), results.Exit(time=start, pid=43, code=1)],
         drifts=[results.Drift(metric="step_time", iteration=40, time=start, before=1.0, after=2.0, steps=20)],

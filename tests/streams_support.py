@@ -254,7 +254,10 @@ def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
 
 
 def ailing(job: str = "ailing", ranks: int = 8) -> Script:
-    """Its loss is no number from step 20 on, rank 2 uses little CPU, rank 4 dies silently, rank 6 falls silent."""
+    """Its loss is no number from step 20 on, rank 2 uses little CPU, rank 4 dies silently, rank 6 falls silent.
+
+    Somebody on the node of rank 2 prints an error, the kernel there reports a GPU.
+    """
     script = Script(job)
     script.start(ranks)
     script.train(ranks, 1, 69)
@@ -279,6 +282,12 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     for step in range(20, 60):
         line = f"iteration {step:8d}/ 500 | lm loss: nan | grad norm: nan |"
         script.log(worker(job, 0), step + 0.53, line, step)
+    somebody = Identity(job=job, node=node_of(2), rank_reason="no label tells")
+    error = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    f()\nKeyError: 1'
+    script.send(somebody, Log(time=at(45), stream="stderr", text=error, process_type="trainer"))
+    kernel = Identity(job=job, node=node_of(2), rank_reason="log of a node", process_type="kernel")
+    xid = "NVRM: Xid (PCI:0000:0f:00): 94, pid=7, name=python3, Ch 00000008"
+    script.send(kernel, Log(time=at(46), stream="kernel", text=xid, process_type="kernel"))
     return script
 
 

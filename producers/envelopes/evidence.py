@@ -22,6 +22,7 @@ _LOOKED_AT = 256 * 1024
 """Bytes at either end of a file."""
 _FEWEST = 4
 _DIGITS = "0123456789"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WRAPPED = 30
 """Percent of the lines of a file that stand in envelopes, so that it is a log and not a text that quotes some."""
 _DEEPEST = 8
@@ -66,11 +67,13 @@ FORMS = (
     Form("cri", forms.cri, _DIGITS, 50),
     Form("docker", forms.docker, "{", 50),
     Form("pod", forms.pod, "[", 50),
+    Form("mpi", forms.mpi, "[", 50),
     Form("ray", forms.ray, "(", 0),
     Form("xtuner", forms.xtuner, "[", 0),
     Form("rank", forms.rank_label, "[", 0),
     Form("role", forms.role_label, "[", 50, _of_locals),
     Form("task", forms.task, " P" + _DIGITS, 80, _of_tasks),
+    Form("host", forms.host, _LETTERS, 80, _of_tasks),
     Form("timestamp", forms.timestamp, _DIGITS, 90),
 )
 """In the order in which they are tried; the most certain come first."""

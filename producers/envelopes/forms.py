@@ -20,6 +20,8 @@ _TIMESTAMP = re.compile(rf"({_STAMP})(?: |$)")
 _POD = re.compile(r"\[pod/([a-z0-9][a-z0-9.-]{0,252})/([a-z0-9][a-z0-9-]{0,62})\](?: |$)")
 _RAY = re.compile(r"\((?:([\w.:<>=-]{1,128}) )?pid=(\d{1,9})(?:, ip=([\w.:]{2,45}))?\)(?: |$)")
 _TASK = re.compile(r"(?:P(\d{1,4}) {1,4})? {0,8}(\d{1,7}):(?: |$)")
+_MPI = re.compile(r"\[([\w.-]{1,253}@)?\d{1,10},(\d{1,7})\]<(stdout|stderr)>:")
+_HOST = re.compile(r"([a-z][a-z0-9.-]{1,62}):(\d{1,6}): ")
 _LABEL = re.compile(r"\[([A-Za-z_][A-Za-z0-9_-]{0,31}?)(\d{1,6})\]:")
 _XTUNER = re.compile(r"\[[A-Za-z][A-Za-z0-9_-]{0,31}\]\[RANK (\d{1,6})\](?=\[)")
 _DOCKER_KEYS = {"log", "stream", "time", "attrs"}
@@ -127,6 +129,23 @@ def task(text: str, wrap: Wrap) -> Peeled | None:
     component = None if found.group(1) is None else int(found.group(1))
     partial = len(inside) <= _MESSAGE and len(inside.encode("utf-8", "replace")) == _MESSAGE
     return Peeled(inside, _with(wrap, component=component, task=int(found.group(2))), joins=True, partial=partial)
+
+
+def mpi(text: str, wrap: Wrap) -> Peeled | None:
+    """``[1,7]<stdout>:text`` or ``[prterun-host-123@1,7]<stdout>: text``, of ``mpirun --tag-output``."""
+    found = None if wrap.task is not None or wrap.stream else _MPI.match(text)
+    if found is None:
+        return None
+    inside = text[found.end() :]
+    # The newer form has a blank of its own.
+    inside = inside.removeprefix(" ") if found.group(1) else inside
+    return Peeled(inside, _with(wrap, task=int(found.group(2)), stream=found.group(3)))
+
+
+def host(text: str, wrap: Wrap) -> Peeled | None:
+    """``node08:3: text``, as templates of torchrun's prefix make it; the number may be a local or a global rank."""
+    found = None if wrap.task is not None or wrap.pod else _HOST.match(text)
+    return found and Peeled(text[found.end() :], _with(wrap, pod=found.group(1), task=int(found.group(2))))
 
 
 def rank_label(text: str, wrap: Wrap) -> Peeled | None:

@@ -16,7 +16,8 @@ _HEAD_BYTES = 1024 * 1024
 _MARKS = re.compile(
     rb"^(?:\[[A-Za-z_]{1,32}\d{1,6}\]: ?)?\[?[VDIWEC]\d{3,4} \d\d:\d\d:\d\d\.\d{6}[^\n]{0,400}"
     rb"(?:torch/distributed/(?:elastic|run|launcher)|\[c10d\])"
-    rb"|^torch\.distributed\.elastic\.[\w.]{1,200}(?:Error|Exception)\b",
+    rb"|^torch\.distributed\.elastic\.[\w.]{1,200}(?:Error|Exception)\b"
+    rb"|^[^\n=]{0,100}={20,200}\n[^\n]{1,300} FAILED\n[^\n-]{0,100}-{20,200}\n[^\n]{0,100}(?:Failures:|Root Cause)",
     re.MULTILINE,
 )
 _FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: \d{1,6} \(pid: (\d{1,9})\)")

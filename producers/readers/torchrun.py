@@ -18,7 +18,8 @@ T = TypeVar("T")
 _ATTEMPT = re.compile(r"attempt_(.+)", re.DOTALL)
 _MOST_ATTEMPT = 32
 _RUN = re.compile(r"(.+)_[A-Za-z0-9_]{8}$")
-_STREAMS = {"stdout.log": "stdout", "stderr.log": "stderr"}
+ERROR = "error"
+_STREAMS = {"stdout.log": "stdout", "stderr.log": "stderr", "error.json": ERROR}
 _RANK = re.compile(r"\[(?:\S{1,64} )?rank ?(\d{1,7})\]|\brank=(\d{1,7}) (?:local_rank|pid)=")
 _HEAD = 400
 _HOST = re.compile(r"\bhost=([\w.-]{1,253})")

@@ -14,6 +14,9 @@ def event_block(kind: str, batch: Batch[Any], run_id: str) -> Block:
     table, own_columns = _TABLES[kind]
     columns = event_columns(batch, run_id)
     columns.update(own_columns(batch.events))
+    if kind == "log":
+        # Several write under one node's name: its launcher, its kernel.
+        columns["process_type"] = [event.process_type or batch.identity.process_type for event in batch.events]
     if kind in ("metric", "alert"):
         columns["device"] = [event.device or batch.identity.device or "" for event in batch.events]
     return Block(table, columns)

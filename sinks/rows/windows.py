@@ -55,6 +55,11 @@ def _observations(window: Window) -> dict[str, Any]:
         "stack_places": [span.frames[-1].function if span.frames else span.failure for span in window.stacks],
         "fatal_rules": [fatal.rule for fatal in window.fatals],
         "fatal_texts": [fatal.text for fatal in window.fatals],
+        "fatal_times": [fatal.time for fatal in window.fatals],
+        "fatal_templates": [fatal.template for fatal in window.fatals],
+        "fatal_roles": [fatal.role for fatal in window.fatals],
+        "fatal_process_types": [fatal.process_type for fatal in window.fatals],
+        "fatal_values": [fatal.values for fatal in window.fatals],
         "exit_codes": [end.code for end in window.exits],
         "drift_metrics": [drift.metric for drift in window.drifts],
     }

@@ -78,7 +78,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             area=first.area,
             grounds="own_error",
             severity="critical",
-            text=f"{said_ranks(ranks)}: {first.text}{_beside(first)}",
+            text=f"{said_ranks(ranks)}: {first.text}{beside(first)}",
             peers=f"{len(ranks)} of {len(view.members)} observed ranks printed it",
             iteration=view.clock.iteration,
             phase=view.phase,
@@ -97,6 +97,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             window,
             "cascade",
             onset=first.time,
+            precision_ns=first.precision_ns,
             axis="space",
             layer="log",
             symptom=symptom,
@@ -111,7 +112,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         )
 
 
-def _beside(fatal: Fatal) -> str:
+def beside(fatal: Fatal) -> str:
     """What the vendor says to do, and which codes of the same GPU came after."""
     said = [
         f"the vendor says {fatal.values['action']}" if "action" in fatal.values else "",

@@ -1,21 +1,27 @@
 """Numerics: a loss or gradient norm that is no number any more, and at which iteration that began.
 
 After a reduction every rank shows the same NaN, so a rank is named only where several ranks report a series of their
-own and exactly one of them shows it first.
+own and exactly one of them shows it first. In half precision a gradient that overflows is part of training: the step is
+skipped, the loss scale goes down, and the next ones are finite again; only if they are not is anything wrong.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Suspect
+from schemas.results import Anomaly, Series, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
 
+_GRADIENT = re.compile(r"grad_?norm")
+_SCALE = re.compile(r"(?:^|[/_])loss_scale$")
+_SKIPPED = re.compile(r"(?:^|[/_])skipped$")
+_SKIPPED_NOW = re.compile(r"(?:^|_)skipped_iterations$")
 _WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
 
 
@@ -23,24 +29,44 @@ class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``reporters``: how many ranks must report a series before one of them can be told apart.
 
     ``clean_windows``: after how many windows with finite values only an earlier beginning is forgotten.
+    ``overflows``: how many steps in a row may be skipped; a loss scale that begins high needs some twenty.
     """
 
     reporters: int = 3
     clean_windows: int = 6
+    overflows: int = 30
 
     def __post_init__(self) -> None:
-        require(self, above_0=("reporters", "clean_windows"))
+        require(self, above_0=("reporters", "clean_windows", "overflows"))
 
 
 class NonfiniteState(msgspec.Struct, kw_only=True):
     """First iteration and time at which each rank showed it, by metric; up to where each reporter was finite.
 
-    After ``clean_windows`` windows with finite values only, a new beginning counts as one.
+    After ``clean_windows`` windows with finite values only, a new beginning counts as one. ``scale`` and ``skipped``
+    are the last loss scale and count of skipped steps that a rank printed, ``run`` how many were skipped in a row.
     """
 
     first: dict[str, dict[int, tuple[int, int]]] = {}
     finite: dict[str, dict[int, int]] = {}
     clean_windows: int = 0
+    scale: dict[int, float] = {}
+    skipped: dict[int, float] = {}
+    run: int = 0
+
+
+def _time_of(series: Series, iteration: int) -> int:
+    return series.times[series.iterations.index(iteration)]
+
+
+def _steps(
+    last: dict[int, float], rank: int | None, values: list[tuple[int, float]]
+) -> Iterator[tuple[int, float, float]]:
+    """Each value of a rank with the one before it, over windows; ``last`` is brought up to date."""
+    for iteration, value in values:
+        if rank is not None:
+            yield iteration, last.get(rank, value), value
+            last[rank] = value
 
 
 @register
@@ -53,6 +79,9 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite."""
+        skipped = self._skipped(window)
+        persists = self._persists(window, skipped)
+        overflowed: list[tuple[int, int]] = []
         seen = reported = False
         for summary in window.summaries:
             rank = summary.identity.rank
@@ -63,10 +92,13 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
                 finite = self.state.finite.setdefault(series.name, {})
                 known = [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
                 finite[rank] = max(known, default=finite.get(rank, -1))
-                if series.nonfinite:
+                bad = [iteration for iteration, _ in series.nonfinite]
+                if _GRADIENT.search(series.name) and not persists:
+                    overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
+                    bad = [iteration for iteration in bad if iteration not in skipped]
+                if bad:
                     seen = True
-                    iteration = series.nonfinite[0][0]
-                    time = series.times[series.iterations.index(iteration)]
+                    iteration, time = bad[0], _time_of(series, bad[0])
                     self.state.first.setdefault(series.name, {}).setdefault(rank, (iteration, time))
         if seen:
             self.state.clean_windows = 0
@@ -74,7 +106,56 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         self.state.clean_windows += reported
         if self.state.clean_windows >= self.config.clean_windows:
             self.state.first = {}
-        return []
+        return [self._overflow(view, window, min(overflowed))] if overflowed else []
+
+    def _skipped(self, window: AttemptWindow) -> set[int]:
+        """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
+        found: set[int] = set()
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for series in summary.series if rank is not None else ():
+                values = [
+                    (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
+                ]
+                if _SKIPPED_NOW.search(series.name):
+                    found.update(at for at, value in values if value > 0)
+                elif _SCALE.search(series.name):
+                    found.update(at for at, before, value in _steps(self.state.scale, rank, values) if value < before)
+                elif _SKIPPED.search(series.name):
+                    found.update(at for at, before, value in _steps(self.state.skipped, rank, values) if value > before)
+        return found
+
+    def _persists(self, window: AttemptWindow, skipped: set[int]) -> bool:
+        """Whether gradients have overflowed for so many steps in a row that a lower loss scale does not help."""
+        bad: set[int] = set()
+        fine: set[int] = set()
+        for series in (series for summary in window.summaries for series in summary.series):
+            if _GRADIENT.search(series.name) and series.unit not in ("ms", "s"):
+                bad.update(at for at, _ in series.nonfinite if at in skipped)
+                fine.update(at for at, value in zip(series.iterations, series.values, strict=True) if value is not None)
+        longest = self.state.run
+        for iteration in sorted(bad | fine):
+            self.state.run = self.state.run + 1 if iteration in bad else 0
+            longest = max(longest, self.state.run)
+        return longest > self.config.overflows
+
+    def _overflow(self, view: AttemptView, window: AttemptWindow, first: tuple[int, int]) -> Anomaly:
+        iteration, time = first
+        return self.anomaly(
+            window,
+            "overflow",
+            onset=time,
+            axis="time",
+            layer="metric",
+            symptom="numerics",
+            area="workload",
+            grounds="overflow",
+            severity="info",
+            text=f"gradients overflowed at iteration {iteration}; the step was skipped and the loss scale lowered",
+            peers="the losses were finite",
+            iteration=iteration,
+            phase=view.phase,
+        )
 
     def _finding(self, view: AttemptView, window: AttemptWindow) -> Anomaly:
         onset = {name: min(ranks.values()) for name, ranks in self.state.first.items()}

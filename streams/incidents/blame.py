@@ -15,8 +15,14 @@ from schemas.results import Anomaly, Area, Suspect, Symptom, Verdict
 SECOND = 1_000_000_000
 STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard"})
 """Detectors that speak only while the job stands still."""
-FAILURES = frozenset({"own_error", "own_death", "vanished"})
+FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
+
+
+_MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "rank_fault", "node_fault"})
+"""Grounds of what a job may live through."""
+CONTEXT_NS = 600 * SECOND
+"""How long before a symptom a fault of a node may lie and still have to do with it."""
 
 
 class Reason(Enum):
@@ -31,9 +37,12 @@ class Reason(Enum):
     NO_PEERS = "one failed by an error of its own, but no peer was observed to hold it against"
     OWN_ERROR = "one failed by an error of its own, the others by its loss"
     OWN_DEATH = "one died by a signal that nobody here had sent"
+    RANK_FAULT = "its node reported a fault of its GPU or process, no later than its peers lost it"
+    NODE_FAULT = "a node reported a fault, and nothing tells which rank it hit"
     ONE_NODE = "all that failed of their own are on one node"
     ALL_ALIKE = "all ranks fail alike; no rank is to blame"
     SEVERAL_CANDIDATES = "several failed of their own at the same time"
+    UNPLACED = "an error was printed by a worker whose rank is not known, and nothing shows that it came later"
     SURVIVED = "its iterations went on after the error"
     PENDING_PEERS = "its peers' reaction has not been seen yet"
     ONLY_CASCADES = "only errors that a lost peer causes were seen"
@@ -75,7 +84,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         Iterations came when none could have been under way any more, while the rank had not ended; training came to
         its own end; or the rank was seen waiting with its peers after an iteration that followed the error.
         """
-        if failure.grounds not in ("own_error", "cascade"):
+        if failure.grounds not in _MAY_PASS:
             return False
         ranks = {suspect.rank for suspect in failure.suspects if suspect.rank is not None}
         ends = [self.exited[rank] for rank in ranks if rank in self.exited]
@@ -91,7 +100,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if self.iterated is None or any(end <= self.iterated for end in ends):
             return False
-        return self.iterated > failure.onset + failure.precision_ns + margin_ns(self.step_ns)
+        precision = 0 if failure.grounds == "cascade" else failure.precision_ns
+        return self.iterated > failure.onset + precision + margin_ns(self.step_ns)
 
 
 def margin_ns(step: int) -> int:
@@ -100,7 +110,7 @@ def margin_ns(step: int) -> int:
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision and its reason."""
+    """The decision and its reason; ``places`` are nodes and devices to look at where no rank is named."""
 
     symptom: Symptom
     area: Area
@@ -110,6 +120,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     iteration: int | None
     suspects: list[Suspect]
     victims: list[int]
+    places: list[Suspect] = []
 
 
 def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -119,7 +130,42 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
         return _slowdown(anomalies, situation)
     if symptom == "numerics":
         return _numerics(anomalies)
-    return _standstill(anomalies, situation)
+    faults = [one for one in anomalies if one.grounds == "node_fault"]
+    if len(faults) == len(anomalies):
+        return _faults(anomalies, situation)
+    return _at_its_place(_standstill(anomalies, situation), faults)
+
+
+def _faults(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """Nodes report faults, and nothing else is seen."""
+    base = _Base.of(anomalies, anomalies[0], symptom=anomalies[0].symptom)
+    if all(situation.survived(one, anomalies) for one in anomalies):
+        return base.nobody(Reason.SURVIVED)
+    return _placed(base.nobody(Reason.NODE_FAULT, area=anomalies[0].area), anomalies)
+
+
+_UNEXPLAINED = frozenset(
+    {Reason.ONLY_CASCADES, Reason.SILENT_ONE, Reason.NOBODY_APART, Reason.NOTHING_OBSERVED, Reason.NODE_FAULT}
+)
+
+
+def _at_its_place(decision: Decision, faults: list[Anomaly]) -> Decision:
+    """Where nobody is named and nothing explains why, a fault that a node reported before says where to look."""
+    before = [
+        one
+        for one in faults
+        if one.severity != "info"
+        and decision.onset - CONTEXT_NS <= one.onset <= decision.onset + one.precision_ns + 2 * SECOND
+    ]
+    if not before or decision.reason not in _UNEXPLAINED:
+        return decision
+    named = msgspec.structs.replace(decision, reason=Reason.NODE_FAULT, area=before[0].area, verdict="ambiguous")
+    return _placed(named, before)
+
+
+def _placed(decision: Decision, faults: list[Anomaly]) -> Decision:
+    places = {(one.node, one.device or ""): one for fault in faults for one in fault.suspects}
+    return msgspec.structs.replace(decision, places=[places[key] for key in sorted(places)])
 
 
 def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -127,20 +173,49 @@ def _standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     stalls = [one for one in anomalies if one.detector in STANDSTILL]
     failures = [one for one in anomalies if one.grounds in FAILURES]
     own = [one for one in failures if not situation.survived(one, anomalies)]
-    if stalls and not _explained(stalls[0], own, situation):
-        return _hang(anomalies, stalls, own)
-    if not failures:
-        return _cascades(anomalies, situation)
-    if not own:
-        return _Base.of(anomalies, failures[0], symptom=failures[0].symptom).nobody(Reason.SURVIVED)
-    untouched = [one for one in own if not _lost_before(one, anomalies)]
-    return _crash(anomalies, untouched, situation) if untouched else _cascades(anomalies, situation)
+    unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
+    if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
+        return _hang(anomalies, stalls, [*own, *unplaced])
+    untouched = [one for one in own if not _lost_before(one, anomalies) and not _late(one, anomalies)]
+    if unplaced and not (untouched and all(_after(one, _first(untouched)) for one in unplaced)):
+        first = _first([*unplaced, *untouched])
+        return _Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
+    if untouched:
+        return _crash(anomalies, untouched, situation)
+    gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
+    if gone_on and not own:
+        return _Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom).nobody(Reason.SURVIVED)
+    return _cascades(anomalies, situation)
+
+
+def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
+    """Errors of nobody known, without those that a rank is known to have printed as well (in another file)."""
+    known = {signature for one in anomalies if one.grounds == "own_error" for signature in one.templates}
+    return [one for one in anomalies if one.grounds == "unplaced_error" and not known & set(one.templates)]
+
+
+def _first(failures: list[Anomaly]) -> Anomaly:
+    return min(failures, key=lambda one: (one.onset, one.id))
 
 
 def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
     """Whether all whom a failure names had reported the loss of a peer in a window before: then it is clean-up."""
     lost = {rank for one in anomalies if one.grounds == "cascade" and one.end < failure.end for rank in one.victims}
     return bool(failure.suspects) and all(suspect.rank in lost for suspect in failure.suspects)
+
+
+def _late(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
+    """Whether a fault that a node reported is no cause, since peers had lost somebody before.
+
+    A GPU does not fall off its bus because a job ends; what programs do wrong they may do while they are torn down, so
+    that must have come first for certain.
+    """
+    if failure.grounds != "rank_fault":
+        return False
+    lost = [one for one in anomalies if one.grounds == "cascade"]
+    if failure.area == "code":
+        return any(failure.onset + failure.precision_ns > one.onset - one.precision_ns for one in lost)
+    return any(failure.onset - failure.precision_ns > one.onset + one.precision_ns for one in lost)
 
 
 def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
@@ -152,7 +227,7 @@ def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) ->
 def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly]) -> Decision:
     # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
     troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
-    trouble = min((one.onset - one.precision_ns for one in troubles), default=None)
+    trouble = min((one.onset - (one.grounds != "cascade") * one.precision_ns for one in troubles), default=None)
     first = stalls[0].end
     before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
     stacks = [one for one in before if one.detector == "stack_minority"]
@@ -190,17 +265,19 @@ def _ranks(suspects: list[Suspect]) -> set[int | None]:
 
 
 def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
-    first = min(failures, key=lambda one: (one.onset, one.id))
-    base = _Base.of(anomalies, first, symptom=first.symptom)
+    first = _first(failures)
     together = [one for one in failures if not _after(one, first)]
-    suspects = _merged(together)
+    # What a node says of a GPU or of memory is no consequence of what others print at about that time.
+    told = [one for one in together if one.grounds == "rank_fault" and one.area != "code"]
+    cause, suspects = (told[0], _merged(told)) if len(_merged(told)) == 1 else (first, _merged(together))
+    base = _Base.of(anomalies, first, symptom=cause.symptom)
     ranks = sorted({suspect.rank for suspect in suspects if suspect.rank is not None})
     alike = [one for one in failures if one.grounds == first.grounds and one.templates == first.templates]
     alike_ranks = {suspect.rank for one in alike for suspect in one.suspects}
     if len(alike_ranks) > 1 and len(alike_ranks) >= 0.9 * len(situation.members):
         return base.everybody(Reason.ALL_ALIKE, area=first.area)
     if len(situation.members) == 1 and situation.expected != 1:
-        return base.nobody(Reason.NO_PEERS, area=first.area)
+        return base.nobody(Reason.NO_PEERS, area=cause.area)
     if len(ranks) == 1:
         reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
         # A process that raised and lives on has not failed yet; one that is silent for a window has, unless it is its
@@ -209,7 +286,7 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
         waited = situation.now >= first.end + situation.window_ns and not unknown
         if not reacted and not waited and len(situation.members) > 1:
             return base.nobody(Reason.PENDING_PEERS)
-        return base.named(_CRASH_REASON[first.grounds], suspects, area=first.area)
+        return base.named(_CRASH_REASON[cause.grounds], suspects, area=cause.area)
     nodes = {situation.members.get(rank, "") for rank in ranks}
     on_node = [rank for rank, node in situation.members.items() if node in nodes]
     if len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node):
@@ -226,6 +303,7 @@ _CRASH_REASON = {
     "own_error": Reason.OWN_ERROR,
     "own_death": Reason.OWN_DEATH,
     "vanished": Reason.VANISHED,
+    "rank_fault": Reason.RANK_FAULT,
 }
 
 
@@ -265,7 +343,9 @@ def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:
     base = _Base.of(anomalies, anomalies[0], symptom="numerics")
-    latest = max(anomalies, key=lambda one: (one.end, one.id))
+    # Steps that were skipped beside it say nothing of who began.
+    telling = [one for one in anomalies if one.grounds != "overflow"] or anomalies
+    latest = max(telling, key=lambda one: (one.end, one.id))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
     return base.nobody(Reason.AFTER_REDUCTION)

@@ -13,6 +13,8 @@ from streams.view import AttemptView
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
 SHOWN_SUPPORT = 4
+_EACH = ("own_error", "own_death", "unplaced_error", "rank_fault", "node_fault")
+"""Grounds whose every finding is a piece of evidence of its own."""
 STOP_NS = 1_000_000_000
 
 
@@ -91,8 +93,7 @@ def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
     pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
     for one in anomalies:
         late = one.grounds in ("cascade", "told_to_end")
-        own = late or one.grounds in ("own_error", "own_death") or one.axis == "cross-job"
-        subject = one.text if own else ""
+        subject = one.text if late or one.grounds in _EACH or one.axis == "cross-job" else ""
         pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
     ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
     return [
@@ -109,20 +110,34 @@ def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
 
 
 def scope_of(view: AttemptView, decision: Decision) -> Scope:
-    """The smallest place that covers the suspects; the job where nobody is named."""
+    """The smallest place that covers the suspects; where nobody is named that of a fault, else the job."""
+    if decision.places and not decision.suspects:
+        return _place_of(view, decision)
     ranks = sorted(suspect.rank for suspect in decision.suspects if suspect.rank is not None)
     nodes = sorted({suspect.node for suspect in decision.suspects if suspect.node})
     shown = rank_ranges(ranks)
     if not ranks:
         return Scope(kind="job", name=view.job)
     if len(ranks) == 1:
-        return Scope(kind="rank", name=f"rank {ranks[0]}", ranks=shown, nodes=nodes)
+        faulty = decision.reason is Reason.RANK_FAULT
+        devices = sorted({suspect.device for suspect in decision.suspects if faulty and suspect.device})
+        return Scope(kind="rank", name=f"rank {ranks[0]}", ranks=shown, nodes=nodes, devices=devices)
     if len(nodes) == 1 and {rank for rank in view.members if view.node_of(rank) == nodes[0]} == set(ranks):
         return Scope(kind="node", name=nodes[0], ranks=shown, nodes=nodes)
     stages = {str(view.coordinates(rank).get("pp")) for rank in ranks}
     if len(stages) == 1 and "None" not in stages:
         return Scope(kind="stage", name=f"pipeline stage {stages.pop()}", ranks=shown, nodes=nodes)
     return Scope(kind="group", name=f"ranks {shown}", ranks=shown, nodes=nodes)
+
+
+def _place_of(view: AttemptView, decision: Decision) -> Scope:
+    nodes = sorted({place.node for place in decision.places if place.node})
+    devices = sorted({place.device for place in decision.places if place.device})
+    if len(nodes) != 1:
+        return Scope(kind="job", name=view.job, nodes=nodes, devices=devices)
+    if len(devices) != 1:
+        return Scope(kind="node", name=nodes[0], nodes=nodes, devices=devices)
+    return Scope(kind="device", name=f"device {devices[0]}", nodes=nodes, devices=devices)
 
 
 def since_iteration(symptom: Symptom, iteration: int | None) -> str:
@@ -135,9 +150,7 @@ def since_iteration(symptom: Symptom, iteration: int | None) -> str:
 
 
 def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
-    where = (
-        f"job {view.job}" if not decision.suspects else f"{scope.name} on {', '.join(scope.nodes) or 'unknown node'}"
-    )
+    where = f"job {view.job}" if scope.kind == "job" else f"{scope.name} on {', '.join(scope.nodes) or 'unknown node'}"
     head = f"{decision.symptom} {since_iteration(decision.symptom, decision.iteration)}".rstrip()
     return f"{head}: {where} ({decision.verdict}; {decision.reason.value})"
 
@@ -155,6 +168,10 @@ _NEXT = {
 
 
 def _next_step(decision: Decision, scope: Scope) -> str:
+    if decision.places and not decision.suspects:
+        where = f"node {', '.join(scope.nodes)}" if scope.nodes else "the nodes"
+        more = "run its hardware checks" if decision.area == "hardware" else "compare it with the other nodes"
+        return f"read the kernel log of {where} around the onset and {more} before it is used again"
     if not decision.suspects and decision.area != "configuration":
         if decision.symptom == "numerics":
             return "check data and learning rate around the onset; per-rank losses before the reduction would tell who"

@@ -13,6 +13,7 @@ import msgspec
 
 from streams.lines import phases
 from streams.lines.chatter import Chatter, chatter_of
+from streams.lines.devices import tells_device
 from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
@@ -31,7 +32,7 @@ class Facts(msgspec.Struct, frozen=True):
     """``masked`` is the record's text with variables masked, ``signature`` the id of that.
 
     ``predefined`` is the id of its predefined template, if any, ``chatter`` what kind of chatter it is. ``turn`` is the
-    phase that it begins; it may be fatal, tell a layout or give readings only where these are true.
+    phase that it begins; it may be fatal, tell a layout or a device or give readings only where these are true.
     """
 
     masked: str
@@ -43,6 +44,7 @@ class Facts(msgspec.Struct, frozen=True):
     trouble: bool
     layout: bool
     readings: bool
+    device: bool
 
 
 def facts_of(text: str) -> Facts:
@@ -61,7 +63,7 @@ def _is_foldable(text: str) -> bool:
     if len(text) > LONGEST or "\n" in text or has_traceback(text):
         return False
     # The code of an Xid tells lines apart, and folded it is gone.
-    return not ("Xid" in text and XID.search(text))
+    return not (("Xid" in text or "NVSwitch" in text) and XID.search(text))
 
 
 @lru_cache(maxsize=KNOWN)
@@ -82,4 +84,5 @@ def _facts(text: str, masked: str, *, certain: bool) -> Facts:
         trouble=trouble,
         layout=not certain or tells_layout(text),
         readings=not certain or bool(readings_of(text)),
+        device=tells_device(text),
     )

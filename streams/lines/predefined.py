@@ -113,7 +113,7 @@ def _of_code(entry: Predefined, values: dict[str, str]) -> Predefined:
     code = str(int(values["code"]))
     values["code"] = code
     if entry.id == "sxid":
-        role: CausalRole = "candidate" if values.get("severity") == "Fatal" else "confirmation"
+        role: CausalRole = "candidate" if values.get("severity", "").lower() == "fatal" else "confirmation"
         return msgspec.structs.replace(entry, id=f"sxid.{code}", role=role)
     known = code_of(code)
     return msgspec.structs.replace(entry, id=f"xid.{code}", role=known.role, area=known.area, action=known.action)

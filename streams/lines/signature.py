@@ -75,9 +75,9 @@ VARIABLES = {
 }
 """What the variables of a folded line look like, by name; the first that fits counts."""
 
-XID = re.compile(r"Xid \([^()\n]{1,100}\): (\d{1,6})\b")
-"""The code of an Xid or SXid line, the one number that tells two lines apart."""
-_MASKED_XID = re.compile(r"(Xid \([^()\n]{1,1000}\): )<NUM>")
+XID = re.compile(r"(?:Xid \([^()\n]{1,100}\):|NVSwitch (?:non-)?fatal error) (\d{1,6})\b")
+"""The code of an Xid or SXid line, or of the fabric manager's word on one: the number that tells two lines apart."""
+_MASKED_XID = re.compile(r"((?:Xid \([^()\n]{1,1000}\):|NVSwitch (?:non-)?fatal error) )<NUM>")
 
 _VARIABLE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in VARIABLES.items()), re.VERBOSE)
 MASKS = {name: f"<{name}>" for name in VARIABLES}

@@ -13,12 +13,15 @@ from streams.detectors import registry
 from streams.incidents.book import IncidentBook, IncidentBookState
 from streams.library.known import Known
 from streams.stages.outputs import Output
+from streams.stages.owners import devices_of, processes_of, rank_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView, AttemptWindow, Fault
 
 MOST_UNCLAIMED = 1000
 SHOWN_ABSENT = 2
 LONGEST_NUMBER = 10
+TRAINER = "trainer"
+OF_NODES = ("kernel", "system")
 
 
 class AttemptState(msgspec.Struct, kw_only=True):
@@ -143,8 +146,17 @@ class JobKeeper:
                 nodes.append(summary)
             else:
                 ranked.setdefault(_attempt_of(summary), []).append(summary)
+        unplaced = [(one.identity, fatal) for one in nodes for fatal in one.fatals if fatal.process_type == TRAINER]
         self._open_attempts(start, ranked)
-        exits, sightings = self._claim(nodes, ranked, end)
+        if not self._attempts:
+            # An error of nobody known is one of the attempt that its log speaks of.
+            causes: dict[str, list[Window]] = {one.attempt: [] for one, fatal in unplaced if fatal.role == "candidate"}
+            self._open_attempts(start, causes)
+        views = {name: attempt.state.view for name, attempt in self._attempts.items()}
+        owners = processes_of(views, ranked)
+        exits, sightings = self._claim(nodes, owners, end)
+        faults = [(one.identity.node, fatal) for one in nodes for fatal in one.fatals if fatal.process_type in OF_NODES]
+        gpus = devices_of(views, ranked) if faults else {}
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         return {
@@ -157,6 +169,12 @@ class JobKeeper:
                 exits=exits.get(name, []),
                 sightings=sightings.get(name, []),
                 node_life=life,
+                faults=[
+                    Fault(node, fatal, rank_of(name, node, fatal, owners, gpus))
+                    for node, fatal in faults
+                    if self._runs_on(name, ranked, node)
+                ],
+                unplaced=[(one.node, fatal) for one, fatal in unplaced if self._runs_on(name, ranked, one.node)],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
@@ -164,6 +182,15 @@ class JobKeeper:
             )
             for name, attempt in self._attempts.items()
         }
+
+    def _runs_on(self, name: str, ranked: dict[str, list[Window]], node: str) -> bool:
+        """Whether an attempt may run on a node: it was not given up, and no other nodes are known to be all of it."""
+        view = self._attempts[name].state.view
+        if view.superseded is not None:
+            return False
+        nodes = {member.identity.node for member in view.members.values()}
+        nodes |= {summary.identity.node for summary in ranked.get(name, [])}
+        return not node or not nodes or "" in nodes or node in nodes
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
         for name in sorted(ranked, key=lambda name: (_number(name), name)):
@@ -184,10 +211,9 @@ class JobKeeper:
         return _number(name), self._attempts[name].state.view.first
 
     def _claim(
-        self, nodes: list[Window], ranked: dict[str, list[Window]], end: int
+        self, nodes: list[Window], owners: dict[tuple[str, int], tuple[str, int]], end: int
     ) -> tuple[dict[str, list[tuple[int, Exit]]], dict[str, list[tuple[int, int]]]]:
         """Exits and sightings by attempt. An exit whose process nobody knows yet waits for its rank to appear."""
-        owners = self._owners(ranked)
         exits: dict[str, list[tuple[int, Exit]]] = {}
         sightings: dict[str, list[tuple[int, int]]] = {}
         waiting: list[tuple[str, Exit]] = []
@@ -206,20 +232,6 @@ class JobKeeper:
         oldest = end - self._config.idle_windows * self._config.window_ns
         self._state.unclaimed = [one for one in waiting if one[1].time >= oldest][-MOST_UNCLAIMED:]
         return exits, sightings
-
-    def _owners(self, ranked: dict[str, list[Window]]) -> dict[tuple[str, int], tuple[str, int]]:
-        """Who runs under which process id. Two that claim one id (containers) both lose it: nobody beats either."""
-        claims: dict[tuple[str, int], set[tuple[str, int]]] = {}
-        for name, attempt in self._attempts.items():
-            for rank, member in attempt.state.view.members.items():
-                if member.main_pid is not None:
-                    claims.setdefault((member.identity.node, member.main_pid), set()).add((name, rank))
-        for name, summaries in ranked.items():
-            for summary in summaries:
-                for pid, kind in summary.announced:
-                    if kind == "trainer" and summary.identity.rank is not None:
-                        claims.setdefault((summary.identity.node, pid), set()).add((name, summary.identity.rank))
-        return {place: next(iter(owners)) for place, owners in claims.items() if len(owners) == 1}
 
     def _by_rank(self, exit_: Exit) -> tuple[str, int] | None:
         """Where no process id is known, a global rank belongs to the newest attempt that had begun by then."""

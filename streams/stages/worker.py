@@ -10,6 +10,7 @@ from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
 from streams.config import StreamConfig
+from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of
 from streams.lines.fatal import fatal_of, follow
 from streams.lines.iterations.reading import Reading
@@ -19,12 +20,14 @@ from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
 from streams.stacks import spans_of
+from streams.stages import node
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
 from streams.stages.tail import tail_of
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
 MOST_NAMES = 512
+MOST_DEVICES = 64
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -74,6 +77,7 @@ class _Draft:
         self.announced: list[tuple[int, str]] = []
         self.pids: set[int] = set()
         self.layout: dict[str, int] = {}
+        self.devices: set[str] = set()
         self.heartbeats = 0
         self.log_records = 0
         self.world_size: int | None = None
@@ -114,6 +118,7 @@ def summarise(
         heartbeats=draft.heartbeats,
         world_size=draft.world_size,
         layout=draft.layout,
+        devices=sorted(draft.devices)[:MOST_DEVICES],
         announced=sorted(set(draft.announced)),
         signatures=signatures,
         tail=tail_of(stamped, signatures),
@@ -170,6 +175,8 @@ def _log(
         draft.exits.extend(exits_of(event))
         if stopped_by_owner(event.text):
             draft.stopped = min(event.time, draft.stopped or event.time)
+        if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
+            _drop(draft, reason)
     else:
         _training_line(draft, state, event, facts)
     return _stamp(event, state, signature=facts.signature)
@@ -192,6 +199,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         follow(draft.fatals, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
+    if facts.device and (device := device_of(event.text)):
+        draft.devices.add(device)
     if facts.layout:
         draft.layout.update(layout_of(event.text))
     if not report.readings:
@@ -267,6 +276,8 @@ def _known(draft: _Draft, state: WorkerState, name: str) -> bool:
 def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
     if event.pid is not None:
         draft.pids.add(event.pid)
+        if event.device and (device := pci_of(event.device)):
+            draft.devices.add(device)
     if _extreme(draft, event.name, event.value) or not _known(draft, state, event.name):
         return
     if event.iteration is not None:

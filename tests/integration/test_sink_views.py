@@ -76,6 +76,30 @@ def test_rank_timeline_tells_what_a_rank_did(client: Client) -> None:
     assert ask(client, "SELECT DISTINCT worker FROM rank_timeline ORDER BY worker") == [["3"], ["4"]]
 
 
+def test_fatals_show_a_line_with_its_template_and_what_was_extracted(client: Client) -> None:
+    sql = (
+        "SELECT DISTINCT worker, rule, template, role, process_type, extracted['pid'], text FROM fatals WHERE rank = 3"
+    )
+    assert ask(client, sql) == [["3", "oom", "host.oom_node", "candidate", "kernel", "42", "CUDA OOM"]]
+    assert ask(client, "SELECT count() FROM fatals") == [[4]]
+    names = "fatal_templates, fatal_values"
+    assert ask(client, f"SELECT {names} FROM windows_latest LIMIT 1")[0] == [
+        ["host.oom_node"],
+        [{"constraint": "CONSTRAINT_NONE", "pid": "42"}],
+    ]
+
+
+def test_fatals_of_windows_that_are_older_than_their_columns_are_shown(client: Client) -> None:
+    columns = "job, ts, worker, rank, id, fatal_rules, fatal_texts"
+    values = "'old', '2025-11-29 12:00:00', '5', 5, 'w-old', ['oom', 'xid'], ['a', 'b']"
+    client.command(f"INSERT INTO windows ({columns}) VALUES ({values})")
+    sql = "SELECT printed, rule, template, text FROM fatals WHERE job = 'old' ORDER BY rule"
+    assert ask(client, sql) == [
+        ["2025-11-29T12:00:00.000000000Z", "oom", "", "a"],
+        ["2025-11-29T12:00:00.000000000Z", "xid", "", "b"],
+    ]
+
+
 def test_log_templates_count_what_was_printed_once(client: Client) -> None:
     sql = "SELECT id, text, records, workers FROM log_templates"
     assert ask(client, sql) == [["t1", "loss is <*>", 20, ["3", "4", "node:node02"]]]

@@ -28,6 +28,22 @@ def cascade(*victims: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("cascade", [], victims, start=start, subject="cascade", **changes)  # type: ignore[arg-type]
 
 
+def unplaced(onset: float = 12, template: str = "u", **changes: object) -> Anomaly:
+    values: dict[str, object] = {"templates": [template], "area": "code", "subject": template}
+    return anomaly("unplaced_error", start=onset // 10 * 10, onset=onset, **(values | changes))  # type: ignore[arg-type]
+
+
+def fault(rank: int | None, onset: float = 9.9, **changes: object) -> Anomaly:
+    values: dict[str, object] = {"templates": ["xid"], "area": "hardware", "subject": f"fault{rank}"}
+    return anomaly(
+        "node_fault" if rank is None else "rank_fault",
+        [] if rank is None else [rank],
+        start=onset // 10 * 10,
+        onset=onset,
+        **(values | changes),
+    )  # type: ignore[arg-type]
+
+
 def stall(start: float = 10) -> Anomaly:
     return anomaly("no_iteration", start=start, onset=9)
 
@@ -87,6 +103,31 @@ TABLE: list[Row] = [
     ("an error that a rank survives before a hang", Reason.OUTSIDE_COMMUNICATION, [5], [error(2, 5, "b"), stall(), outside(5)], situation(iterated=at(9), exited={2: at(60)})),
     ("iterations go on, and much later all end", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), exited={6: at(60)})),
     ("training ends well after an error", Reason.SURVIVED, [], [error(6, 12)], situation(finished=True)),
+    ("an error of nobody known", Reason.UNPLACED, [], [unplaced()], situation()),
+    ("an error of nobody known, and the loss of it", Reason.UNPLACED, [], [unplaced(), cascade(*others(6))], situation()),
+    ("an error of a rank and another of nobody known", Reason.UNPLACED, [], [error(6), unplaced(13), cascade(*others(6))], situation()),
+    ("an error of nobody known before that of a rank", Reason.UNPLACED, [], [unplaced(12), error(6, 19), cascade(*others(6))], situation()),
+    ("an error of nobody known long after that of a rank", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6)), unplaced(18)], situation()),
+    ("an error of a rank that another file has as well", Reason.OWN_ERROR, [6], [error(6), unplaced(11, "a"), cascade(*others(6))], situation()),
+    ("an error of nobody known after a standstill", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), unplaced(35)], situation()),
+    ("an error of nobody known before a standstill", Reason.UNPLACED, [], [unplaced(8), stall(), outside(5)], situation()),
+    ("an error of nobody known, and iterations go on", Reason.SURVIVED, [], [unplaced()], situation(iterated=at(19))),
+    ("a GPU is lost, then its peers", Reason.RANK_FAULT, [5], [fault(5), cascade(*others(5), onset=12)], situation()),
+    ("a GPU is lost and two print errors", Reason.RANK_FAULT, [5], [fault(5), error(5, 11), error(2, 11, "b"), cascade(*others(5), onset=12)], situation()),
+    ("two GPUs of two nodes are lost", Reason.SEVERAL_CANDIDATES, [], [fault(5), fault(2), cascade(0, 1, onset=12)], situation()),
+    ("a GPU is lost after its peers were", Reason.ONLY_CASCADES, [], [cascade(*others(5, 6), onset=11), fault(5, 14)], situation()),
+    ("a program faults first", Reason.RANK_FAULT, [5], [fault(5, area="code"), cascade(*others(5), onset=12)], situation()),
+    ("memory runs out, then the process is gone", Reason.RANK_FAULT, [4], [fault(4, area="memory", symptom="memory"), KILLED, cascade(*others(4), onset=12)], situation()),
+    ("a GPU is lost and iterations go on", Reason.SURVIVED, [], [fault(5)], situation(iterated=at(19))),
+    ("a GPU is lost, then the job stands still", Reason.RANK_FAULT, [5], [fault(5, 8), stall()], situation()),
+    ("a node reports a fault, then peers are lost", Reason.NODE_FAULT, [], [fault(None), cascade(*others(), onset=12)], situation()),
+    ("a node reports a fault, then the job stands still", Reason.NODE_FAULT, [], [fault(None, 8), stall()], situation()),
+    ("a node reports a fault, and a stack tells", Reason.OUTSIDE_COMMUNICATION, [5], [fault(None, 8), stall(), outside(5)], situation()),
+    ("a node reports a fault, and a rank its error", Reason.OWN_ERROR, [6], [fault(None), error(6), cascade(*others(6))], situation()),
+    ("a node reports a fault after peers were lost", Reason.ONLY_CASCADES, [], [cascade(*others(), onset=11), fault(None, 19)], situation()),
+    ("a node reports a fault, nobody knows when", Reason.ONLY_CASCADES, [], [cascade(*others(), onset=12), fault(None, severity="info")], situation()),
+    ("a node reports a fault and nothing else is seen", Reason.NODE_FAULT, [], [fault(None)], situation()),
+    ("a node reports a fault and iterations go on", Reason.SURVIVED, [], [fault(None)], situation(iterated=at(19))),
     ("the window has only just closed", Reason.PENDING_PEERS, [], [error(6)], situation(now=20)),
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("two are silent", Reason.ONLY_CASCADES, [], [cascade(*others(3, 4))], situation()),
@@ -103,6 +144,7 @@ TABLE: list[Row] = [
     ("too many are slow", Reason.MANY_SLOW, [], [slow("many_slow")], situation()),
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
+    ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
@@ -161,6 +203,26 @@ def test_an_own_series_that_the_peers_share_a_window_later_supports_nobody() -> 
 def test_what_comes_after_the_owner_of_an_error_has_failed_is_not_blamed() -> None:
     late = [error(rank, 25, "b") for rank in (1, 2)]
     assert named(decide([error(6, 12), *late], situation())) == [6]
+
+
+@pytest.mark.parametrize(
+    ("area", "onset", "precision_s", "named_ranks"),
+    [
+        # A traceback's time is inexact: a GPU that is lost within that time may be the cause, a program's fault need not.
+        ("hardware", 14, 6, [5]),
+        ("hardware", 18, 6, []),
+        ("code", 14, 6, []),
+        ("code", 11, 6, []),
+        ("code", 4, 6, [5]),
+        ("hardware", 11, 0, [5]),
+        ("hardware", 12, 0, []),
+    ],
+)
+def test_a_nodes_word_counts_only_where_it_came_before_the_peers_were_lost(
+    area: str, onset: float, precision_s: int, named_ranks: list[int]
+) -> None:
+    lost = cascade(*others(5), onset=11, precision_ns=precision_s * 10**9)
+    assert named(decide([lost, fault(5, onset, area=area)], situation())) == named_ranks
 
 
 SCENES = [row for row in TABLE if row[1] is not Reason.PENDING_PEERS]

@@ -73,6 +73,59 @@ def test_finite_values_give_nothing_and_each_window_with_others_gives_one_findin
     assert [one[0].iteration for one in found[1:]] == [4, 4]
 
 
+def printed(*columns: tuple[str, Sequence[float]], start: float = 0, first: int = 1) -> AttemptWindow:
+    """What the only rank that prints says of some iterations."""
+    return closed([summary(7, start, series=[series(name, first, values, start) for name, values in columns])], start)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("number_of_skipped_iterations", [0, 1, 0]),
+        ("loss_scale", [65536.0, 32768.0, 32768.0]),
+        ("skipped", [3, 4, 4]),
+    ],
+)
+@pytest.mark.parametrize("value", [NAN, INF])
+def test_a_gradient_that_overflows_once_is_information(said: tuple[str, list[float]], value: float) -> None:
+    ((one,),) = findings(printed(said, ("grad_norm", [1.0, value, 1.0]), ("lm_loss", [2.0, 2.0, 2.0])))
+    assert (one.severity, one.grounds, one.iteration, one.suspects) == ("info", "overflow", 2, [])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [("grad_norm", [1.0, NAN, 1.0])],
+        [("grad_norm", [1.0, NAN, 1.0]), ("loss_scale", [1.0, 1.0, 1.0])],
+        [("grad_norm", [1.0, NAN, 1.0]), ("number_of_skipped_iterations", [1, 0, 0])],
+        [("lm_loss", [1.0, NAN, 1.0]), ("number_of_skipped_iterations", [0, 1, 0])],
+    ],
+)
+def test_without_a_skipped_step_or_with_a_loss_that_is_no_number_it_is_critical(
+    columns: list[tuple[str, Sequence[float]]],
+) -> None:
+    ((one,),) = findings(printed(*columns))
+    assert (one.severity, one.grounds, one.iteration) == ("critical", "after_reduction", 2)
+
+
+def test_a_loss_scale_that_begins_high_is_no_trouble_and_one_that_never_settles_is() -> None:
+    def windows(skipped: int) -> list[AttemptWindow]:
+        found = []
+        for start in range(0, 50, 10):
+            scales = [2.0 ** (40 - min(start + at, skipped)) for at in range(10)]
+            norms = [NAN if start + at < skipped else 1.0 for at in range(10)]
+            skips = [float(start + at < skipped) for at in range(10)]
+            columns = ("loss_scale", scales), ("grad_norm", norms), ("number_of_skipped_iterations", skips)
+            found.append(printed(*columns, start=start, first=start + 1))
+        return found
+
+    def severities(skipped: int) -> set[str]:
+        return {one.severity for found in findings(*windows(skipped)) for one in found}
+
+    assert severities(20) == {"info"}
+    assert severities(45) == {"info", "critical"}
+
+
 def test_two_that_show_it_first_together_are_not_named() -> None:
     found = findings(window({rank: [1.0, NAN if rank in (2, 5) else 1.0, NAN] for rank in range(8)}))
     assert named(found[0]) == [[]]

@@ -29,6 +29,8 @@ import pytest
 import streams.lines
 
 READERS = [
+    *("producers.heads", "producers.printed", "producers.readers.plain", "producers.readers.system"),
+    "producers.stacktext",
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
     "streams.library.known",

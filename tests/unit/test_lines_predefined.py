@@ -195,7 +195,7 @@ def test_broken_lines_say_nothing_and_harm_nobody(text: str) -> None:
 def test_the_codes_of_recorded_kernel_lines() -> None:
     folder = shared("data", "kernel-logs")
     seen: dict[str, set[tuple[str, str]]] = {}
-    for name in ("dmesg-with-xid-119.log", "dmesg-xid13.log", "kmsg-nvswitch.log"):
+    for name in ("dmesg-with-xid-119.log", "dmesg-xid13.log", "kmsg-nvswitch.log", "fabricmanager.log"):
         for line in lines_of(folder / name):
             spoken = spoken_line(line)
             if spoken is not None and "code" in spoken.values:
@@ -203,6 +203,7 @@ def test_the_codes_of_recorded_kernel_lines() -> None:
     assert seen == {
         "dmesg-with-xid-119.log": {("xid.119", "0000:9b:00.0")},
         "dmesg-xid13.log": {("xid.13", "0000:38:00.0"), ("xid.43", "0000:38:00.0")},
+        "fabricmanager.log": {("sxid.12028", "0000:86:00.0")},
     }
 
 

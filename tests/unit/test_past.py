@@ -71,6 +71,6 @@ def test_beyond_its_room_what_is_printed_least_goes_unless_it_stands_apart() -> 
     taken(past, table, ("up", 2), most=2)
     assert [line.text for line in table.lines if line.template in past.means] != []
     kept = {line.text for line in table.lines if line.template in past.means}
-    assert kept == {"up", "step <NUM> took <NUM> s"}
+    assert kept == {"up", "step <NUM> took <DUR>"}
     again = msgspec.json.decode(msgspec.json.encode(past), type=Past)
     assert again == past

@@ -45,7 +45,7 @@ def test_ranks_are_columns_lines_are_rows_and_what_was_printed_before_is_marked(
 
 
 def test_lines_of_one_template_come_together_whichever_came_first() -> None:
-    said = {0: {"loading part alpha of the data set": 1}, 1: {"loading part beta of the data set": 2}}
+    said = {0: {"loading part blk_7 of the data set": 1}, 1: {"loading part rdd_2_9 of the data set": 2}}
     (table,) = tables(window(0, said))
     assert len(table.lines) == 2
     (line,) = table.by_template().lines

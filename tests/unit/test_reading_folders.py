@@ -341,6 +341,46 @@ Root Cause (first observed failure):
 """
 
 
+@pytest.mark.parametrize("timestamp", [str(BASE + 7), BASE + 7])
+def test_an_error_file_is_its_ranks_traceback_at_its_second(tmp_path: Path, write: Write, timestamp: object) -> None:
+    write("pids.jsonl", pid_row())
+    traceback = 'Traceback (most recent call last):\n  File "t.py", line 1, in f\n    f()\nRuntimeError: boom'
+    extra = {"py_callstack": traceback + "\n", "timestamp": timestamp}
+    write(f"{RUN}/1/error.json", json.dumps({"message": {"message": "RuntimeError: boom", "extraInfo": extra}}))
+    ((identity, event),) = events(read(tmp_path), Log)
+    assert (identity.rank, event.text, event.stream) == (3, traceback, "error")
+    assert (offset(event), event.time_source, event.precision_ns) == (7, "captured", SECOND)
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "note"),
+    [
+        ('{"message": "RuntimeError: boom", "errorCode": 1}', "RuntimeError: boom", ""),
+        ('{"message": {"message": "SignalException", "extraInfo": 7}}', "SignalException", ""),
+        ('{"message": {"extraInfo": {"timestamp": "x"}}}', "", "not a recognised format"),
+        ("[1]", "", "not a recognised format"),
+        ('{"message": ', "", "invalid JSON"),
+    ],
+)
+def test_an_error_file_in_another_form_says_what_it_can(
+    tmp_path: Path, write: Write, content: str, text: str, note: str
+) -> None:
+    write("pids.jsonl", pid_row())
+    write(f"{RUN}/1/error.json", content)
+    recording = read(tmp_path)
+    assert texts(recording) == ([text] if text else [])
+    assert [one.reason.startswith(note) for one in recording.inputs.unused] == ([True] if note else [])
+
+
+def test_a_failure_report_alone_is_a_launchers_log_and_tells_of_an_end(tmp_path: Path, write: Write) -> None:
+    write("pids.jsonl", pid_row())
+    write("srun_node01.log", AGENT[AGENT.index("====") :])
+    ((identity, event),) = events(read(tmp_path), Log)
+    assert (identity.process_type, identity.node) == ("launcher", "node01")
+    assert event.text.endswith("=") and "exitcode  : 1 (pid: 23409)" in event.text
+    assert event.time_source == "printed"
+
+
 @pytest.mark.parametrize(
     ("file", "node"), [("agent_node01.log", "node01"), ("x/out-node01.txt", "node01"), ("a_b.log", "node01")]
 )

@@ -301,6 +301,24 @@ def test_a_failure_report_is_one_record_from_traceback_to_last_rule() -> None:
     ]
 
 
+REPORT = f"{'=' * 60}\ntrain.py FAILED\n{'-' * 60}\nFailures:\n  <NO_OTHER_FAILURES>\n{'=' * 60}"
+
+
+@pytest.mark.parametrize("head", ["", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"])
+def test_a_failure_report_without_a_traceback_is_one_record(head: str) -> None:
+    found = group(lines(f"before\n{head}{REPORT}\nafter"))
+    assert [(record.shape, record.text.strip()) for record in found] == [
+        ("line", "before"),
+        ("failure", (head + REPORT).replace(": \n", ":\n")),
+        ("line", "after"),
+    ]
+
+
+def test_a_rule_that_begins_no_report_is_a_line_of_its_own() -> None:
+    text = f"{'=' * 60}\nLayer (type)   Output Shape\n{'=' * 60}\n{'=' * 60}\nTotal params: 3"
+    assert [(record.shape, record.text) for record in group(lines(text))] == [("line", one) for one in text.split("\n")]
+
+
 def moments(*seconds: int | None) -> list[Moment | None]:
     return [None if second is None else Moment(second * SECOND) for second in seconds]
 

@@ -29,8 +29,14 @@ GPUS: tuple[Predefined, ...] = (
         role="candidate",
         area="hardware",
         layer="hardware",
-        lines=(re.compile(rf"SXid \((?:PCI:)?(?P<pci>{_ADDRESS})[^()\n]{{0,64}}\): (?P<code>\d{{1,6}})\b"),),
+        lines=(
+            re.compile(rf"SXid \((?:PCI:)?(?P<pci>{_ADDRESS})[^()\n]{{0,64}}\): (?P<code>\d{{1,6}})\b"),
+            # The fabric manager's word on the same.
+            re.compile(r"detected NVSwitch (?P<severity>fatal|non-fatal) error (?P<code>\d{1,6}) on "),
+        ),
         more=(
+            re.compile(rf"\bNVSwitch pci bus id (?P<pci>{_ADDRESS})"),
+            re.compile(r"\bport (?P<port>\d{1,4})\b"),
             re.compile(r"(?P<device>nvidia-nvswitch\d{1,4}): SXid"),
             re.compile(r"\d, (?P<severity>Fatal|Non-fatal)\b"),
             re.compile(r"\bLink (?P<port>\d{1,4})\b"),

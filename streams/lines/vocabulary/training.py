@@ -101,6 +101,14 @@ PROCESS_GROUP: tuple[Predefined, ...] = (
 
 BESIDE: tuple[Predefined, ...] = (
     Predefined(
+        # Watchdogs abort victims, too.
+        id="python.fatal_error",
+        name="fatal_signal",
+        role="confirmation",
+        area="code",
+        lines=(re.compile(r"Fatal Python error: (?P<signal>[A-Z][A-Za-z ]{1,40})"),),
+    ),
+    Predefined(
         id="cuda.asynchronous",
         name="cuda_error",
         role="advice",

@@ -1,0 +1,67 @@
+"""Errors of workers whose rank is not known (crash, memory): something failed of its own, and nobody can say who."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.identity import shortened
+from schemas.results import Anomaly, Fatal
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
+from streams.view import AttemptView, AttemptWindow
+
+
+class UnplacedErrorsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What is printed this long before the owner's stop still belongs to it."""
+
+    own_slack_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("own_slack_s",))
+
+
+class UnplacedErrorsState(msgspec.Struct, kw_only=True):
+    """No state: incidents remember."""
+
+
+@register
+class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
+    """Reports candidates that no rank can be held against; what a lost peer causes says nothing without its rank."""
+
+    name = "unplaced_errors"
+    config_type = UnplacedErrorsConfig
+    state_type = UnplacedErrorsState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """A finding for each signature."""
+        found: dict[str, list[tuple[str, Fatal]]] = {}
+        for node, fatal in window.unplaced:
+            if fatal.role == "candidate" and not self._after_the_stop(view, fatal):
+                found.setdefault(fatal.signature, []).append((node, fatal))
+        return [self._anomaly(view, window, group) for _, group in sorted(found.items())]
+
+    def _after_the_stop(self, view: AttemptView, fatal: Fatal) -> bool:
+        slack = int(self.config.own_slack_s * 1e9)
+        return view.stopped is not None and fatal.time + fatal.precision_ns >= view.stopped - slack
+
+    def _anomaly(self, view: AttemptView, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> Anomaly:
+        first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
+        nodes = sorted({node for node, _ in group if node})
+        where = f" on {', '.join(nodes)}" if nodes else ""
+        return self.anomaly(
+            window,
+            first.signature,
+            onset=first.time,
+            precision_ns=first.precision_ns,
+            axis="space",
+            layer="log",
+            symptom=first.symptom,
+            area=first.area,
+            grounds="unplaced_error",
+            severity="critical",
+            text=f"a worker whose rank is not known{where}: {shortened(first.text, 500)}",
+            peers=f"none of {len(view.members)} observed ranks can be held against it",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            templates=[first.signature],
+        )

@@ -1,0 +1,72 @@
+"""Whose the processes and devices of a node are, so that what the node says of them can be said of a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from schemas.results import Fatal, Window
+from streams.view import AttemptView
+
+Owner = tuple[str, int]
+"""Attempt and rank."""
+
+
+def processes_of(views: Mapping[str, AttemptView], ranked: Mapping[str, list[Window]]) -> dict[tuple[str, int], Owner]:
+    """Who runs under which process id, by node and id.
+
+    Two that claim one id (containers) both lose it: nobody beats either.
+    """
+    claims: dict[tuple[str, int], set[Owner]] = {}
+    for name, view in views.items():
+        for rank, member in view.members.items():
+            if member.main_pid is not None:
+                claims.setdefault((member.identity.node, member.main_pid), set()).add((name, rank))
+    for name, rank, summary in _summaries(ranked):
+        for pid, kind in summary.announced:
+            if kind == "trainer":
+                claims.setdefault((summary.identity.node, pid), set()).add((name, rank))
+    return {place: next(iter(owners)) for place, owners in claims.items() if len(owners) == 1}
+
+
+def devices_of(
+    views: Mapping[str, AttemptView], ranked: Mapping[str, list[Window]]
+) -> dict[tuple[str, str, str], set[int]]:
+    """Which ranks use which device, by attempt, node and PCI id: what their own lines and samples told."""
+    found: dict[tuple[str, str, str], set[int]] = {}
+    for name, view in views.items():
+        for rank, member in view.members.items():
+            for device in member.devices:
+                found.setdefault((name, member.identity.node, device), set()).add(rank)
+    for name, rank, summary in _summaries(ranked):
+        for device in summary.devices:
+            found.setdefault((name, summary.identity.node, device), set()).add(rank)
+    return found
+
+
+def _summaries(ranked: Mapping[str, list[Window]]) -> Iterator[tuple[str, int, Window]]:
+    for name, summaries in ranked.items():
+        for summary in summaries:
+            if summary.identity.rank is not None:
+                yield name, summary.identity.rank, summary
+
+
+def rank_of(
+    attempt: str,
+    node: str,
+    fatal: Fatal,
+    processes: Mapping[tuple[str, int], Owner],
+    devices: Mapping[tuple[str, str, str], set[int]],
+) -> int | None:
+    """The rank whose process or GPU a line of its node speaks of, null where none, several or different ones do.
+
+    What a program did wrong is that of the process that the line names, whoever else uses the GPU.
+    """
+    pid, device = fatal.values.get("pid"), fatal.values.get("pci")
+    owner = processes.get((node, int(pid))) if pid and node else None
+    by_pid = {owner[1]} if owner is not None and owner[0] == attempt else set()
+    by_device = devices.get((attempt, node, device), set()) if device and node else set()
+    if owner is not None or (pid and fatal.area == "code"):
+        agreed = by_pid if not by_device or by_pid <= by_device else set()
+    else:
+        agreed = by_device
+    return next(iter(agreed)) if len(agreed) == 1 else None
