@@ -28,7 +28,7 @@ def _logs(events: Sequence[Log]) -> Columns:
         "file_offset": [event.offset for event in events],
         "line": [event.line for event in events],
         "signature": [event.signature for event in events],
-        "parameters": [event.parameters for event in events],
+        "parameters": [list(event.parameters) for event in events],
     }
 
 
