@@ -90,10 +90,12 @@ def _of_lines(lines: Sequence[str]) -> list[Facts]:
 
 
 def _of_line(line: str, folded: str) -> Facts:
-    """The facts of a line that more than its digits has to be folded of, or nothing at all."""
+    """The facts of a line of which ``_of_digits`` does not tell them."""
     if _hangs_on_its_text(line):
         return _facts(line, shape(line), certain=False)
-    return _of_folded(fold_hexadecimal(line) if may_be_hexadecimal(folded) else folded)
+    if _hangs_on_its_text(folded) and not may_be_hexadecimal(folded):
+        return _of_folded(folded)
+    return _of_folded(fold_hexadecimal(line))
 
 
 def _of_record(text: str) -> Facts:
