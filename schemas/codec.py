@@ -53,7 +53,11 @@ def _batch_type(event: type[events.Event]) -> Any:
 TYPES: dict[str, Any] = {**{kind: _batch_type(event) for kind, event in BATCHES.items()}, **SINGLES}
 _DECODERS = {kind: msgspec.json.Decoder(record) for kind, record in TYPES.items()}
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_NAMES = {record: kind for kind, record in SINGLES.items()} | {event: kind for kind, event in BATCHES.items()}
+KINDS: dict[type[msgspec.Struct], str] = {
+    **{record: kind for kind, record in SINGLES.items()},
+    **{event: kind for kind, event in BATCHES.items()},
+}
+"""Schema names of records and of the events in batches, by type."""
 
 
 def encode(record: msgspec.Struct) -> bytes:
@@ -79,7 +83,7 @@ def kind_of(record: msgspec.Struct) -> str:
     """The schema name of a record; a batch is named after its events, so an empty one has no kind."""
     if isinstance(record, events.Batch) and not record.events:
         raise CodecError("a batch without events has no kind")
-    kind = _NAMES.get(type(record.events[0]) if isinstance(record, events.Batch) else type(record))
+    kind = KINDS.get(type(record.events[0]) if isinstance(record, events.Batch) else type(record))
     if kind is None:
         raise CodecError(f"{type(record).__name__} is no record")
     return kind

@@ -17,7 +17,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 TimeSource = Literal["printed", "inferred", "captured"]
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """What all events have; ``phase`` and ``iteration`` are stamped by the rank stage."""
 
     time: Int64
@@ -42,7 +42,7 @@ class Log(Event, frozen=True, omit_defaults=True, kw_only=True):
     offset: Int64 = 0
     line: Int64 = 0
     signature: str = ""
-    parameters: list[str] = []
+    parameters: tuple[str, ...] = ()
     process_type: str = ""
 
 

@@ -11,7 +11,7 @@ import msgspec
 from sinks.clickhouse import SETTINGS, Client
 from sinks.errors import SinkError, one_line
 from sinks.fit import misfit
-from sinks.rows import Block
+from sinks.rows import Block, Columns
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -38,13 +38,14 @@ class Writer:
         used token, whatever is in it. Raises SinkError.
         """
         types = self._table_types(block.table)
-        token = f"{block.table}:{origin}:{_content_hash(block)}"
         typed = {column: self._type(types, block.table, column) for column in block.columns}
         names = [column for column in typed if not _is_default(block.columns[column], typed[column])] or list(typed)
+        sent = {column: block.columns[column] for column in names}
+        token = f"{block.table}:{origin}:{_content_hash(sent)}"
         try:
             self._client.insert(
                 block.table,
-                [block.columns[column] for column in names],
+                list(sent.values()),
                 names,
                 column_type_names=[typed[column] for column in names],
                 column_oriented=True,
@@ -91,5 +92,5 @@ def _is_default(values: Sequence[Any], type_name: str) -> bool:
     return "Float" not in type_name and not any(values)
 
 
-def _content_hash(block: Block) -> str:
-    return hashlib.blake2b(_ENCODER.encode(block.columns), digest_size=16).hexdigest()
+def _content_hash(columns: Columns) -> str:
+    return hashlib.blake2b(_ENCODER.encode(columns), digest_size=16).hexdigest()

@@ -174,7 +174,7 @@ class Runner:
                 self._append(dead_letter_output(letter, output.time))
 
     def _append(self, output: Output) -> None:
-        key, value = output.key.encode(), encode(output.record)
+        key, value = output.key.encode(), output.value or encode(output.record)
         if not TOPICS[output.topic].takes(len(key) + len(value)):
             # Asked here too, so that a log that takes anything says the same as one with bounds.
             raise TooLargeError(f"a record of {len(value)} bytes is more than topic {output.topic} takes")

@@ -97,7 +97,7 @@ def stamped() -> list[events.Batch[events.Event]]:
                 offset=77,
                 line=4,
                 signature="abc",
-                parameters=["40", ""],
+                parameters=("40", ""),
             ),
             events.Stack(
                 time=0,

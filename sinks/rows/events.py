@@ -8,6 +8,9 @@ from typing import Any
 from schemas.events import Alert, Batch, Collective, Log, Metric, Profile, Stack
 from sinks.rows.common import Block, Columns, event_columns
 
+_NOTHING: list[str] = []
+"""Shared by the rows that have no list; nothing changes a column's values."""
+
 
 def event_block(kind: str, batch: Batch[Any], run_id: str) -> Block:
     """The batch's rows, one per event. Raises KeyError for a kind that has no table."""
@@ -31,7 +34,7 @@ def _logs(events: Sequence[Log]) -> Columns:
         "file_offset": [event.offset for event in events],
         "line": [event.line for event in events],
         "signature": [event.signature for event in events],
-        "parameters": [event.parameters for event in events],
+        "parameters": [list(event.parameters) if event.parameters else _NOTHING for event in events],
     }
 
 

@@ -1,38 +1,59 @@
 """What is known of a log record from its text alone, found out once for all lines that differ only in variables.
 
 Most lines of a job are some line seen before with other numbers. Folded they are the same, so such a line costs the
-folding and one look into a table. Turn, masked text and signature are those of the line itself; the rest only says
+folding and one look into a table. First only its digits are folded, which is cheap for many lines at once; what may be
+hexadecimal then is folded by itself. Turn, masked text and signature are those of the line itself; the rest only says
 where somebody has to look closer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
+from typing import cast
 
 import msgspec
 
 from streams.lines import phases
 from streams.lines.chatter import Chatter, chatter_of
 from streams.lines.devices import tells_device
+from streams.lines.digits import fold_digits_of
 from streams.lines.fatal import predefined_id, speaks_of_trouble
+from streams.lines.launcher import tells_ends
 from streams.lines.layout import tells_layout
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
-from streams.lines.signature import HEX, UUID, XID, fold, shape, shape_of_line, signature_of
+from streams.lines.signature import (
+    HEX,
+    LIMIT,
+    UUID,
+    XID,
+    fold,
+    fold_hexadecimal,
+    may_be_hexadecimal,
+    shape,
+    shape_of_line,
+    signature_of,
+)
 from streams.lines.traceback import has_traceback
 
 LONGEST = phases.LONGEST
-"""Characters; every reader of lines looks at least so far, and a longer line is seldom seen again."""
+"""Characters of a short line: every reader of lines looks at least so far."""
 
 KNOWN = 16_384
-"""Folded lines that are remembered."""
+"""Folded short lines that are remembered."""
+
+KNOWN_LONG = 1_024
+"""Longer lines that are remembered."""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct, frozen=True, gc=False):
     """``masked`` is the record's text with variables masked, ``signature`` the id of that.
 
     ``predefined`` is the id of its predefined template, if any, ``chatter`` what kind of chatter it is. ``turn`` is the
-    phase that it begins; it may be fatal, tell a layout or a device or give readings only where these are true.
+    phase that it begins; it may be fatal, tell a layout or a device, give readings or report the end of a process only
+    where these are true. A ``plain`` line says none of these but ends, and no download.
     """
 
     masked: str
@@ -45,44 +66,98 @@ class Facts(msgspec.Struct, frozen=True):
     layout: bool
     readings: bool
     device: bool
+    ends: bool
+    plain: bool
 
 
 def facts_of(text: str) -> Facts:
     """The facts of a log record."""
-    if _is_foldable(text):
-        return _of_folded(fold(text))
-    return _facts(text, shape(text), certain=False)
+    return facts_of_all([text])[0]
 
 
-def may_be_trouble(text: str) -> bool:
-    """Whether a log record may be fatal, which is all that is asked on its arrival."""
-    return _of_folded(fold(text)).trouble if _is_foldable(text) else speaks_of_trouble(text)
+def facts_of_all(texts: Sequence[str]) -> list[Facts]:
+    """The facts of each of many log records."""
+    short = [len(text) <= LONGEST and "\n" not in text for text in texts]
+    if all(short):
+        return _of_lines(texts)
+    of_line = iter(_of_lines([*compress(texts, short)]))
+    return [next(of_line) if is_short else _of_record(text) for text, is_short in zip(texts, short, strict=True)]
 
 
-def _is_foldable(text: str) -> bool:
-    if len(text) > LONGEST or "\n" in text or has_traceback(text):
-        return False
-    # The code of an Xid tells lines apart, and folded it is gone.
-    return not (("Xid" in text or "NVSwitch" in text) and XID.search(text))
+def _of_lines(lines: Sequence[str]) -> list[Facts]:
+    """The facts of short lines; folding their digits is all that it takes for nearly every one."""
+    folded = fold_digits_of(lines)
+    known = [*map(_of_digits, folded)]
+    if all(known):
+        return cast("list[Facts]", known)
+    return [facts or _of_line(*line) for facts, line in zip(known, zip(lines, folded, strict=True), strict=True)]
+
+
+def _of_line(line: str, folded: str) -> Facts:
+    """The facts of a line of which ``_of_digits`` does not tell them."""
+    if _hangs_on_its_text(line):
+        return _facts(line, shape(line), certain=False)
+    if _hangs_on_its_text(folded) and not may_be_hexadecimal(folded):
+        return _of_folded(folded)
+    return _of_folded(fold_hexadecimal(line))
+
+
+def _of_record(text: str) -> Facts:
+    """The facts of a record that is no short line."""
+    known = None
+    if len(text) <= LIMIT and "\n" not in text and not _hangs_on_its_text(text):
+        known = _of_long_line(fold(text), fold(text[:LONGEST]))
+    return known or _facts(text, shape(text), certain=False)
+
+
+def _hangs_on_its_text(text: str) -> bool:
+    """Whether more than what is left of a line once it is folded tells it from others: an Xid by its code."""
+    return has_traceback(text) or XID.search(text) is not None
+
+
+@lru_cache(maxsize=KNOWN)
+def _of_digits(folded: str) -> Facts | None:
+    """The facts of all lines that look so with their digits folded, or null where that does not tell them."""
+    if _hangs_on_its_text(folded) or may_be_hexadecimal(folded):
+        return None
+    return _of_folded(folded)
 
 
 @lru_cache(maxsize=KNOWN)
 def _of_folded(line: str) -> Facts:
+    return _facts(line, shape_of_line(line), certain=_is_certain(line))
+
+
+@lru_cache(maxsize=KNOWN_LONG)
+def _of_long_line(line: str, head: str) -> Facts | None:
+    """The facts of a folded line and its head, folded by itself; null where its text has to be asked for trouble."""
+    if speaks_of_trouble(line):
+        return None
+    return _facts(line, shape_of_line(line), head, certain=_is_certain(line))
+
+
+def _is_certain(folded: str) -> bool:
     # A hexadecimal word may hold a number that a reader takes: 12345e10.
-    return _facts(line, shape_of_line(line), certain=HEX not in line and UUID not in line)
+    return HEX not in folded and UUID not in folded
 
 
-def _facts(text: str, masked: str, *, certain: bool) -> Facts:
+def _facts(text: str, masked: str, head: str | None = None, *, certain: bool) -> Facts:
+    """The facts of a text, where ``head`` is what of it tells a turn or a download."""
     signature, trouble = signature_of(masked), speaks_of_trouble(text)
+    turn, loads = turn_of(head or text), downloads(head or text)
+    layout, readings = not certain or tells_layout(text), not certain or bool(readings_of(text))
+    device = tells_device(text)
     return Facts(
         masked=masked,
         signature=signature,
         predefined=predefined_id(text, signature) if trouble else "",
         chatter=chatter_of(text),
-        turn=turn_of(text),
-        downloads=downloads(text),
+        turn=turn,
+        downloads=loads,
         trouble=trouble,
-        layout=not certain or tells_layout(text),
-        readings=not certain or bool(readings_of(text)),
-        device=tells_device(text),
+        layout=layout,
+        device=device,
+        readings=readings,
+        ends=tells_ends(text),
+        plain=not (turn or loads or trouble or layout or device or readings),
     )

@@ -16,7 +16,15 @@ _ENTRY = re.compile(
     r"rank\s*:\s*(\d{1,7}) \(local_rank: (\d{1,5})\)\s+exitcode\s*:\s*(-?\d{1,5}) \(pid: (\d{1,9})\)"
 )
 _SIGNALS = {-1: "SIGHUP", -2: "SIGINT", -6: "SIGABRT", -7: "SIGBUS", -9: "SIGKILL", -11: "SIGSEGV", -15: "SIGTERM"}
+_WORDS = ("closing signal", "exitcode", "death signal", "got signal")
+"""One of these is in every record that ``exits_of`` and ``stopped_by_owner`` find anything in."""
+
 SECOND = 1_000_000_000
+
+
+def tells_ends(text: str) -> bool:
+    """Whether ``exits_of`` and ``stopped_by_owner`` have to look closer; never no where they find something."""
+    return any(word in text for word in _WORDS)
 
 
 def _epoch(day: str, clock: str, otherwise: int) -> int:

@@ -52,6 +52,14 @@ _PORT = r"(?::0)?"
 _COUNTRY = "cn|uk|de|fr|jp|kr|tw|hk|mx|br|eu|ru|nl|pl|ca|au|ch|se|io|ai"
 _DURATION = "ns|us|ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?"
 _BYTES = "[KMGTP]i?B|B|bytes?"
+_FOLDED_HEXADECIMAL = re.compile(
+    r"""
+      (?<![\w.])(?:0[xX][0a-fA-F]|(?=[a-f]{0,63}0)(?=0?[a-f])[0a-f]{2,64}(?!\w))
+    | (?<![\w-])[0a-fA-F]{1,8}-[0a-fA-F]{1,4}-[0a-fA-F]{1,4}-[0a-fA-F]{1,4}-[0a-fA-F]{1,12}(?![\w-])
+    """,
+    re.VERBOSE,
+)
+"""What is hexadecimal looks so once its digits are folded, as do words that are none."""
 
 VARIABLES = {
     "TIME": rf"(?<![\w.])0-0-0[ T_]0[:,]0[:,]0(?:[.,]0)?Z? | (?<!\w){_DATE}(?!\w)",
@@ -97,9 +105,22 @@ def peel(line: str) -> str:
 
 def fold(text: str) -> str:
     """The text with each run of digits as ``0`` and each hexadecimal word as one character."""
-    folded = _DIGITS.sub("0", text)
-    if _MAYBE_HEXADECIMAL.search(folded) is None:
-        return folded
+    folded = fold_digits(text)
+    return fold_hexadecimal(text) if may_be_hexadecimal(folded) else folded
+
+
+def fold_digits(text: str) -> str:
+    """The text with each run of digits as ``0``: all of its folding unless that may be hexadecimal."""
+    return _DIGITS.sub("0", text)
+
+
+def may_be_hexadecimal(folded: str) -> bool:
+    """Whether there may have been a hexadecimal word in the text before its digits were folded."""
+    return _MAYBE_HEXADECIMAL.search(folded) is not None and _FOLDED_HEXADECIMAL.search(folded) is not None
+
+
+def fold_hexadecimal(text: str) -> str:
+    """``fold`` of a text that may be hexadecimal."""
     return _DIGITS.sub("0", _HEXADECIMAL.sub(_folded, text))
 
 

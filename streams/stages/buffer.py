@@ -8,14 +8,15 @@ checkpoint holds what was true at the offsets to read on from, so that reading t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 import msgspec
 
-from schemas.events import Batch
+from schemas.events import Batch, Event
 from streams.config import StreamConfig
+from streams.lines.facts import Facts
 
 
 class Arrival(Enum):
@@ -32,7 +33,10 @@ Outcome = dict[Arrival, list[tuple[int, int]]]
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """A batch as it stands in its topic; ``sent`` (ns) stands in for a tick before the first one, ``size`` in bytes."""
+    """A batch as it stands in its topic; ``sent`` (ns) stands in for a tick before the first one, ``size`` in bytes.
+
+    ``facts`` are those of its log lines, which are asked on arrival and again when the window closes.
+    """
 
     topic: str
     offset: int
@@ -40,18 +44,46 @@ class Arrived(msgspec.Struct, frozen=True):
     batch: Batch[Any]
     sent: int
     size: int
+    times: list[int]
+    facts: list[Facts]
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A batch's events of one window, waiting for it to close; ``retimed`` has new times by index."""
+    """A batch's events of one window, waiting for it to close; ``retimed`` has new times by index.
+
+    ``facts`` are those of all lines of the batch, most of them shared with other lines.
+    """
 
     topic: str
     offset: int
     kind: str
     batch: Batch[Any]
-    indices: list[int]
+    facts: list[Facts]
+    indices: Sequence[int]
     retimed: dict[int, int]
     size: int
+
+    @property
+    def events(self) -> list[Event]:
+        """The events, in order of the batch, those re-timed with their new times."""
+        batched = self.batch.events
+        if not self.retimed:
+            return batched if self.is_whole else [batched[index] for index in self.indices]
+        return [_retimed(batched[index], self.retimed.get(index)) for index in self.indices]
+
+    @property
+    def lines(self) -> list[Facts]:
+        """The facts of those of the events that are log lines: of all or of none."""
+        return self.facts if self.is_whole or not self.facts else [self.facts[index] for index in self.indices]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all events of the batch."""
+        return len(self.indices) == len(self.batch.events)
+
+
+def _retimed(event: Event, time: int | None) -> Event:
+    return event if time is None else msgspec.structs.replace(event, time=time, time_source="inferred")
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -126,7 +158,7 @@ class WindowBuffer:
         self._next[topic] = arrived.offset + 1
         present = self._watermarks.get(topic, arrived.sent)
         latest = present + self._config.skew_ns
-        if any(event.time > latest for event in arrived.batch.events):
+        if max(arrived.times, default=0) > latest:
             self._early[topic].append(arrived)
             self.held_bytes += arrived.size
             return {}
@@ -139,14 +171,15 @@ class WindowBuffer:
         known = self._seen.get(name)
         if known is not None and not self._forgotten(known):
             return {Arrival.DUPLICATE: [(known.window, len(batch.events))]}
-        by_window, retimed, ahead = self._placed([event.time for event in batch.events], present)
+        by_window, retimed, ahead = self._placed(arrived.times, present)
         outcome: Outcome = {}
         for window, indices in sorted(by_window.items()):
             fate = self._fate(topic, window)
             if fate is Arrival.BUFFERED:
                 moved = {index: retimed[index] for index in indices if index in retimed}
                 share = arrived.size * len(indices) // len(batch.events)
-                self._open.setdefault(window, []).append(Held(topic, offset, kind, batch, indices, moved, share))
+                held = Held(topic, offset, kind, batch, arrived.facts, indices, moved, share)
+                self._open.setdefault(window, []).append(held)
                 self.held_events += len(indices)
                 self.held_bytes += share
                 self._ahead_ns[window] = max(self._ahead_ns.get(window, 0), ahead[window])
@@ -155,13 +188,15 @@ class WindowBuffer:
             self._seen[name] = _Seen(topic, offset, max(by_window))
         return outcome
 
-    def _placed(self, times: list[int], present: int) -> tuple[dict[int, list[int]], dict[int, int], dict[int, int]]:
+    def _placed(
+        self, times: list[int], present: int
+    ) -> tuple[Mapping[int, Sequence[int]], dict[int, int], dict[int, int]]:
         """Indices by window, new times by index, and by window how far one ran ahead of the present (ns)."""
         window_ns, latest = self._config.window_ns, present + self._config.skew_ns
         first, last = min(times, default=0), max(times, default=0)
         if times and last <= latest and first // window_ns == last // window_ns:
             # So it is with nearly every batch.
-            return {first // window_ns: list(range(len(times)))}, {}, {first // window_ns: last - present}
+            return {first // window_ns: range(len(times))}, {}, {first // window_ns: last - present}
         by_window: dict[int, list[int]] = {}
         retimed: dict[int, int] = {}
         ahead: dict[int, int] = {}

@@ -6,10 +6,14 @@ import msgspec
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """A record for a topic; ``partition`` only where it must reach one whatever its key."""
+    """A record for a topic; ``partition`` only where it must reach one whatever its key.
+
+    ``value`` are the record's bytes where somebody had to see them already; they are not made twice.
+    """
 
     topic: str
     key: str
     record: msgspec.Struct
     time: int
+    value: bytes = b""
     partition: int | None = None

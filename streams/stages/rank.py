@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from collections.abc import Sequence
+from itertools import compress, repeat
 from typing import Any
 
 import msgspec
@@ -16,13 +17,13 @@ from schemas.results import Snapshot
 from schemas.topics import RAW_TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
-from streams.lines.facts import may_be_trouble
+from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of
 from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Arrived, Checkpoint, Held, Outcome, WindowBuffer
 from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
-from streams.stages.stamped import bounded, stamped_outputs
+from streams.stages.stamped import stamped_outputs, summary_output
 from streams.stages.standing import Standing
 from streams.stages.worker import WorkerState, group_by_worker, summarise
 from streams.state import written
@@ -118,7 +119,9 @@ class RankStage:
         return self._on_batch(topic, entry, kind, record)
 
     def _on_batch(self, topic: str, entry: Entry, kind: str, batch: events.Batch[Any]) -> list[Output]:
-        arrived = Arrived(topic, entry.offset, kind, batch, entry.time, len(entry.value))
+        times = [event.time for event in batch.events]
+        facts = facts_of_all([event.text for event in batch.events]) if kind == "log" else []
+        arrived = Arrived(topic, entry.offset, kind, batch, entry.time, len(entry.value), times, facts)
         return self._said(arrived, self._buffer.add(arrived))
 
     def _said(self, arrived: Arrived, outcome: Outcome) -> list[Output]:
@@ -126,8 +129,7 @@ class RankStage:
         if Arrival.DUPLICATE in outcome:
             self.duplicates += 1
             return []
-        notable = arrived.kind == "log" and Arrival.BUFFERED in outcome
-        outputs = _notices(arrived.batch, arrived.sent) if notable else []
+        outputs = _notices(arrived) if Arrival.BUFFERED in outcome else []
         for window, count in outcome.get(Arrival.LATE, []):
             outputs.append(self._late(arrived, window, count))
         return outputs
@@ -175,14 +177,14 @@ class RankStage:
         return outputs
 
     def _summary(self, key: Key, items: list[tuple[Identity, Any]], window: int, time: int) -> list[Output]:
-        identity, ordered, ahead = _canonical(items)
+        identity, ordered, known = _canonical(items)
+        ahead = sum(len(part.retimed) for _, part in items)
         worker = self._worker(key, window)
-        summary, stamped = summarise(identity, worker.state, ordered, window, self.config)
+        summary, stamped = summarise(identity, worker.state, ordered, window, self.config, known)
         drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
         dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
-        summary = bounded(msgspec.structs.replace(summary, drifts=drifts, dropped=dropped))
-        outputs = stamped_outputs(identity, stamped, summary.id, time)
-        return [*outputs, Output(topic="windows", key=identity.job, record=summary, time=time)]
+        summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
+        return [*stamped_outputs(identity, stamped, summary.id, time), summary_output(summary, time)]
 
     def _worker(self, key: Key, window: int) -> _Worker:
         worker = self._workers.get(key)
@@ -233,33 +235,35 @@ def _by_worker(held: list[Held]) -> dict[Key, list[tuple[Identity, Any]]]:
     return group_by_worker([(part.batch.identity, part) for part in held])
 
 
-def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[events.Event], int]:
-    """A worker's events in the one order that does not depend on arrival, its richest identity, how many re-timed."""
-    keyed = []
-    ahead = 0
-    for _, part in items:
-        batch = part.batch
-        kind, producer, boot, seq = part.kind, batch.producer, batch.boot, batch.seq
-        for index in part.indices:
-            event = batch.events[index]
-            if index in part.retimed:
-                ahead += 1
-                event = msgspec.structs.replace(event, time=part.retimed[index], time_source="inferred")
-            keyed.append(((event.time, kind, producer, boot, seq, index), event))
-    keyed.sort(key=itemgetter(0))
+def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[events.Event], list[Facts]]:
+    """A worker's events in the one order that does not depend on arrival, its richest identity, facts of its lines.
+
+    The order is by time, kind, producer, boot, sequence number of the batch, and place in it.
+    """
+    parts = sorted((part for _, part in items), key=_name)
+    found = [event for part in parts for event in part.events]
+    facts = [known for part in parts for known in part.lines or repeat(None, len(part.indices))]
+    times = [event.time for event in found]
+    order: Sequence[int] = range(len(times))
+    if times != sorted(times):
+        order = sorted(order, key=times.__getitem__)
     encoded = [(msgspec.json.encode(identity), identity) for identity, part in items if part.indices]
-    _, richest = min(encoded, key=lambda found: (-len(found[0]), found[0]))
-    return richest, [event for _, event in keyed], ahead
+    _, richest = min(encoded, key=lambda one: (-len(one[0]), one[0]))
+    return richest, [found[index] for index in order], [known for index in order if (known := facts[index])]
 
 
-def _notices(batch: events.Batch[Any], time: int) -> list[Output]:
+def _name(part: Held) -> tuple[str, str, str, int]:
+    return part.kind, part.batch.producer, part.batch.boot, part.batch.seq
+
+
+def _notices(arrived: Arrived) -> list[Output]:
     """Early words on fatal lines, at most one a rule and batch; they name nobody."""
-    identity = batch.identity
+    batch, identity, time = arrived.batch, arrived.batch.identity, arrived.sent
     if identity.rank is None:
         return []
     found: dict[str, results.Notice] = {}
-    for event in batch.events:
-        fatal = fatal_of(event, trained=True) if may_be_trouble(event.text) else None
+    for event in compress(batch.events, [facts.trouble for facts in arrived.facts]):
+        fatal = fatal_of(event, trained=True)
         if fatal is None or fatal.rule in found:
             continue
         found[fatal.rule] = results.Notice(

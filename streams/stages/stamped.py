@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.codec import encode, kind_of, parts_of
+from schemas.codec import KINDS, encode, parts_of
 from schemas.events import Batch, Event
 from schemas.identity import Identity
 from schemas.results import Window
@@ -22,32 +22,36 @@ MOST_BYTES = 500_000
 
 def stamped_outputs(identity: Identity, stamped: Sequence[Event], window: str, time: int) -> list[Output]:
     """The events of a worker's window, named ``window``, kind by kind; those of no stamped topic are left out."""
-    by_kind: dict[str, list[Event]] = {}
-    for event in stamped:
-        kind = kind_of(event)
-        if kind in STAMPED:
-            by_kind.setdefault(kind, []).append(event)
+    types = {KINDS[type_]: type_ for type_ in {type(event) for event in stamped}}
     return [
-        Output(topic=STAMPED[kind], key=identity.key, record=batch, time=time)
-        for kind in sorted(by_kind)
-        for batch in _batches(identity, window, by_kind[kind])
+        Output(topic=STAMPED[kind], key=identity.key, record=batch, value=value, time=time)
+        for kind in sorted(types)
+        if kind in STAMPED
+        for batch, value in _batches(identity, window, [event for event in stamped if type(event) is types[kind]])
     ]
 
 
-def _batches(identity: Identity, window: str, stamped: list[Event]) -> Iterator[Batch[Any]]:
+def _batches(identity: Identity, window: str, stamped: list[Event]) -> Iterator[tuple[Batch[Any], bytes]]:
     whole = Batch(producer=PRODUCER, boot=window, seq=0, identity=identity, events=stamped)
+    value = encode(whole)
+    if len(value) <= MOST_BYTES:
+        yield whole, value
+        return
     for seq, part in enumerate(parts_of(whole, MOST_BYTES)):
-        yield msgspec.structs.replace(whole, seq=seq, events=part)
+        batch = msgspec.structs.replace(whole, seq=seq, events=part)
+        yield batch, encode(batch)
 
 
-def bounded(summary: Window) -> Window:
+def summary_output(summary: Window, time: int) -> Output:
     """A summary that its topic takes: without it the rank would be missing, so its lines go first, then its series."""
-    topic, key = TOPICS["windows"], len(summary.identity.job.encode("utf-8", "replace"))
+    topic, key = TOPICS["windows"], summary.identity.job
+    value = encode(summary)
     for field in ("signatures", "series", "stacks"):
-        if topic.takes(key + len(encode(summary))):
-            return summary
+        if topic.takes(len(key.encode("utf-8", "replace")) + len(value)):
+            break
         dropped = {**summary.dropped, f"{field} too large": len(getattr(summary, field))}
         summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
         if field == "signatures":
             summary = msgspec.structs.replace(summary, tail=[])
-    return summary
+        value = encode(summary)
+    return Output(topic="windows", key=key, record=summary, value=value, time=time)

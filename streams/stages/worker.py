@@ -11,7 +11,7 @@ from schemas.identity import Identity
 from schemas.ids import stable_id
 from streams.config import StreamConfig
 from streams.lines.devices import device_of, pci_of
-from streams.lines.facts import Facts, facts_of
+from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
 from streams.lines.iterations.reading import Reading
 from streams.lines.iterations.report import Report
@@ -92,14 +92,23 @@ class _Draft:
 
 
 def summarise(
-    identity: Identity, state: WorkerState, ordered: list[events.Event], window: int, config: StreamConfig
+    identity: Identity,
+    state: WorkerState,
+    ordered: list[events.Event],
+    window: int,
+    config: StreamConfig,
+    known: list[Facts] | None = None,
 ) -> tuple[results.Window, list[events.Event]]:
     """Sum up a worker's events of window number ``window``, in canonical order; ``state`` moves on.
 
+    ``known`` are the facts of the log lines among them, in order, where somebody has asked for them before.
     Returns the summary, without drifts, and the events stamped with phase, iteration and signature.
     """
     draft = _Draft()
-    stamped = [_take(draft, identity, state, event, config) for event in ordered]
+    logs = [event for event in ordered if isinstance(event, events.Log)]
+    facts = facts_of_all([event.text for event in logs]) if known is None else known
+    _count_lines(draft, logs, facts, config)
+    stamped = _taken(draft, identity, state, ordered, facts)
     start = window * config.window_ns
     signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
@@ -135,12 +144,32 @@ def summarise(
     return summary, stamped
 
 
-def _take(
-    draft: _Draft, identity: Identity, state: WorkerState, event: events.Event, config: StreamConfig
-) -> events.Event:
+def _taken(
+    draft: _Draft, identity: Identity, state: WorkerState, ordered: list[events.Event], known: list[Facts]
+) -> list[events.Event]:
+    """Take the events in, in order; returns them stamped."""
+    replace = msgspec.structs.replace
+    of_log = iter(known)
+    stamped: list[events.Event] = []
+    for event in ordered:
+        if not isinstance(event, events.Log):
+            _take(draft, state, event)
+            iteration = state.iteration if event.iteration is None else event.iteration
+            stamped.append(replace(event, phase=state.phase, iteration=iteration))
+            continue
+        facts = next(of_log)
+        if identity.rank is None:
+            if facts.ends or facts.trouble:
+                _node_line(draft, identity, event, facts)
+        elif not facts.plain or event.iteration is not None or not state.phase:
+            _training_line(draft, state, event, facts)
+        iteration = state.iteration if event.iteration is None else event.iteration
+        stamped.append(replace(event, phase=state.phase, iteration=iteration, signature=facts.signature))
+    return stamped
+
+
+def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
     match event:
-        case events.Log():
-            return _log(draft, identity, state, event, config)
         case events.Metric():
             _metric(draft, state, event)
         case events.Stack():
@@ -156,30 +185,14 @@ def _take(
         case events.Job():
             draft.layout.update(event.layout)
             draft.world_size = event.world_size or draft.world_size
-    return _stamp(event, state)
 
 
-def _stamp(event: events.Event, state: WorkerState, **more: Any) -> events.Event:
-    iteration = event.iteration if event.iteration is not None else state.iteration
-    return msgspec.structs.replace(event, phase=state.phase, iteration=iteration, **more)
-
-
-def _log(
-    draft: _Draft, identity: Identity, state: WorkerState, event: events.Log, config: StreamConfig
-) -> events.Event:
-    draft.log_records += 1
-    draft.last_log = max(event.time, draft.last_log or event.time)
-    facts = facts_of(event.text)
-    _count_signature(draft, event, facts, config)
-    if identity.rank is None:
-        draft.exits.extend(exits_of(event))
-        if stopped_by_owner(event.text):
-            draft.stopped = min(event.time, draft.stopped or event.time)
-        if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
-            _drop(draft, reason)
-    else:
-        _training_line(draft, state, event, facts)
-    return _stamp(event, state, signature=facts.signature)
+def _node_line(draft: _Draft, identity: Identity, event: events.Log, facts: Facts) -> None:
+    draft.exits.extend(exits_of(event))
+    if stopped_by_owner(event.text):
+        draft.stopped = min(event.time, draft.stopped or event.time)
+    if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
+        _drop(draft, reason)
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
@@ -237,17 +250,20 @@ def _points(draft: _Draft, state: WorkerState, event: events.Log, iteration: int
         )
 
 
-def _count_signature(draft: _Draft, event: events.Log, facts: Facts, config: StreamConfig) -> None:
-    known = draft.signatures.get(facts.signature)
-    if known is None:
+def _count_lines(draft: _Draft, logs: list[events.Log], known: list[Facts], config: StreamConfig) -> None:
+    draft.log_records = len(logs)
+    draft.last_log = logs[-1].time if logs else None
+    signatures = draft.signatures
+    for event, facts in zip(logs, known, strict=True):
+        counted = signatures.get(facts.signature)
+        if counted is not None:
+            counted.count += 1
+            counted.last = event.time
         # What is predefined has as much room again, so that no flood of other lines keeps it out.
-        if len(draft.signatures) >= config.signatures_per_window * (2 if facts.predefined else 1):
+        elif len(signatures) < config.signatures_per_window * (2 if facts.predefined else 1):
+            signatures[facts.signature] = _Signature(facts, event)
+        else:
             _drop(draft, "signatures")
-            return
-        draft.signatures[facts.signature] = _Signature(facts, event)
-        return
-    known.count += 1
-    known.last = max(known.last, event.time)
 
 
 def _extreme(draft: _Draft, name: str, value: float | None) -> bool:

@@ -13,7 +13,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from schemas.identity import Identity
 from schemas.results import SignatureCount, Window
 from streams.config import StreamConfig
 from streams.driver import Driver
-from streams.lines.facts import facts_of
+from streams.lines.facts import Facts, facts_of_all
 from streams.log.memory import MemoryLog
 from streams.templates import TemplateBook, TemplateState
 
@@ -40,12 +40,11 @@ WHO = Identity(job="bench", node="node00", rank=0)
 
 
 def mined(texts: Sequence[str]) -> tuple[TemplateBook, list[str]]:
-    """Mask and mine as the stages do, window by window; the signature of each line."""
+    """Mask by batches and mine by windows as the stages do; the signature of each line."""
     book, found = TemplateBook(TemplateState(), "bench", SIGNATURES), []
     for begin in range(0, len(texts), WINDOW_LINES):
         counts: dict[str, SignatureCount] = {}
-        for text in texts[begin : begin + WINDOW_LINES]:
-            facts = facts_of(text)
+        for text, facts in masked(texts[begin : begin + WINDOW_LINES]):
             found.append(facts.signature)
             if facts.signature not in counts:
                 counts[facts.signature] = SignatureCount(
@@ -53,6 +52,12 @@ def mined(texts: Sequence[str]) -> tuple[TemplateBook, list[str]]:
                 )
         book.learn([_window(begin, list(counts.values()))])
     return book, found
+
+
+def masked(texts: Sequence[str]) -> Iterator[tuple[str, Facts]]:
+    for begin in range(0, len(texts), PER_BATCH):
+        batch = texts[begin : begin + PER_BATCH]
+        yield from zip(batch, facts_of_all(batch), strict=True)
 
 
 def _window(number: int, counts: list[SignatureCount]) -> Window:

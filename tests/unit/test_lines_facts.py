@@ -16,12 +16,14 @@ from producers.recording import read_recording
 from rankwatch.demo import bundled_recording
 from schemas.events import Log
 from streams.lines.chatter import chatter_of
-from streams.lines.facts import LONGEST, facts_of
+from streams.lines.digits import FEW, fold_digits_of
+from streams.lines.facts import LONGEST, facts_of, facts_of_all
 from streams.lines.fatal import RULES, fatal_of, predefined_id, speaks_of_trouble
+from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
-from streams.lines.signature import fold, peel, shape, signature_of
+from streams.lines.signature import LIMIT, fold, fold_digits, fold_hexadecimal, peel, shape, signature_of
 from streams.lines.vocabulary.template import Predefined
 
 WORDS = st.sampled_from(
@@ -107,6 +109,9 @@ def agree(text: str) -> None:
     assert facts.trouble or fatal_of(Log(time=1, stream="stdout", text=text), trained=True) is None
     assert facts.layout >= bool(layout_of(text))
     assert facts.readings >= bool(readings_of(text))
+    assert facts.ends >= bool(exits_of(Log(time=1, stream="stdout", text=text)) or stopped_by_owner(text))
+    closer = (facts.turn, facts.downloads, facts.trouble, facts.layout, facts.readings)
+    assert facts.plain is not any(closer)
 
 
 @given(TEXTS)
@@ -131,9 +136,50 @@ def test_lines_that_are_long_or_many_are_read_themselves() -> None:
         f"{tail} training finished",
         f"{tail}\nworld size: 8",
         "a\ntraining is done",
+        "x" * (LONGEST - 4) + " checkpoint saved",
     ):
         agree(text)
     assert facts_of("1" * 4 * LONGEST + " downloading").downloads is False
+
+
+@given(SPEAKING, TEXTS, st.sampled_from([LONGEST - 60, LONGEST, LIMIT - 60, LIMIT]), st.booleans())
+def test_facts_of_long_lines_are_what_their_readers_say(line: str, text: str, length: int, behind: bool) -> None:
+    gap = " " + "-" * (length - len(line) - len(text))
+    long = f"{text} {gap} {line}" if behind else f"{line} {gap} {text}"
+    agree(long)
+    assert facts_of(long).predefined == predefined_id(long, facts_of(long).signature) or len(long) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1] Sending process 12 closing signal SIGTERM",
+        "failed (exitcode: -9) local_rank: 3 (pid: 1234) of binary: python",
+        "Received 15 death signal, shutting down workers",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 2",
+        "time : 2026-11-29_10:00:00\nhost : a\nrank : 3 (local_rank: 3)\nexitcode : 1 (pid: 77)",
+    ],
+)
+def test_ends_are_seen_in_every_form(line: str) -> None:
+    assert exits_of(Log(time=1, stream="stdout", text=line)) or stopped_by_owner(line)
+    agree(line)
+
+
+@given(st.lists(st.one_of(TEXTS, SPEAKING), max_size=3 * FEW))
+def test_many_records_at_once_say_what_each_says_by_itself(texts: list[str]) -> None:
+    assert facts_of_all(texts) == [facts_of(text) for text in texts]
+
+
+@given(st.lists(st.one_of(TEXTS, st.text("0123456789é٣ \ud800x")), min_size=FEW, max_size=3 * FEW))
+def test_digits_of_many_lines_are_folded_as_those_of_one(lines: list[str]) -> None:
+    assert fold_digits_of(lines) == [fold_digits(line) for line in lines]
+
+
+@given(TEXTS)
+@settings(max_examples=2000)
+def test_no_hexadecimal_word_is_missed_once_digits_are_folded(text: str) -> None:
+    touching = re.search(r"[0-9][a-fA-FxX]|[a-fA-F][0-9]", text)
+    assert fold(text) == (fold_hexadecimal(text) if touching else fold_digits(text))
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.lines], ids=lambda rule: rule.id)
