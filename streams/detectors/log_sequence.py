@@ -85,12 +85,22 @@ class LogSequence(JobDetector[LogSequenceConfig, LogSequenceState]):
         return found
 
     def _remember(self, window: AttemptWindow) -> None:
+        if len(self.state.lines) >= MOST_LINES:
+            self._make_room()
         numbers = {signature: number for number, (signature, _) in enumerate(self.state.lines)}
         for summary in window.summaries:
             rank = summary.identity.rank
             if rank is not None and summary.tail:
                 tail = self.state.tails.setdefault(rank, Tail())
                 tail.add(self._new_pairs(summary, tail, numbers))
+
+    def _make_room(self) -> None:
+        """Forget the lines that no tail has any more, as those of a talkative start; the others are numbered anew."""
+        used = sorted({line for tail in self.state.tails.values() for line in tail.lines})
+        number = {line: place for place, line in enumerate(used)}
+        self.state.lines = [self.state.lines[line] for line in used]
+        for tail in self.state.tails.values():
+            tail.lines = [number[line] for line in tail.lines]
 
     def _new_pairs(self, summary: Window, tail: Tail, numbers: dict[str, int]) -> list[Pair]:
         """The window's pairs by number of line; what its first turn has in common with the last one is known."""

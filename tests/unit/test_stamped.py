@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from streams_support import CONFIG, lines, put, records, run, tick
 
 from schemas.codec import encode
 from schemas.events import Log
+from schemas.results import SignatureCount, Window
 from schemas.topics import TOPICS
 from streams.log.memory import MemoryLog
-from streams.stages.stamped import MOST_BYTES, stamped_outputs
+from streams.stages.stamped import MOST_BYTES, bounded, stamped_outputs
 
 
 def test_a_window_of_three_megabytes_goes_on_whole_in_batches_that_fit() -> None:
@@ -32,3 +34,13 @@ def test_all_events_come_once_in_their_order_and_batches_are_numbered(sizes: lis
     assert [event for batch in outputs for event in batch.events] == found  # type: ignore[attr-defined]
     assert [batch.seq for batch in outputs] == list(range(len(outputs)))  # type: ignore[attr-defined]
     assert all(len(encode(batch)) <= MOST_BYTES or len(batch.events) == 1 for batch in outputs)  # type: ignore[attr-defined]
+
+
+def test_a_summary_that_loses_its_lines_loses_their_order_as_well() -> None:
+    found = [
+        SignatureCount(signature=str(number), masked="x" * 10_000, count=1, first=1, last=1) for number in range(2_000)
+    ]
+    whole = Window(id="w", identity=lines([1]).identity, start=0, end=10, signatures=found[:2], tail=[(0, 1), (1, 1)])
+    assert bounded(whole) == whole
+    cut = bounded(msgspec.structs.replace(whole, signatures=found))
+    assert (cut.signatures, cut.tail, cut.dropped) == ([], [], {"signatures too large": 2_000})
