@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -22,6 +24,7 @@ def murmur2(data: bytes) -> int:
     return h ^ h >> 15
 
 
+@lru_cache(maxsize=16_384)
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a key among ``partitions``."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

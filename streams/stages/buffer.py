@@ -86,6 +86,10 @@ def _retimed(event: Event, time: int | None) -> Event:
     return event if time is None else msgspec.structs.replace(event, time=time, time_source="inferred")
 
 
+Name = tuple[str, str, str, int]
+"""Topic, producer, boot and sequence number of a batch."""
+
+
 class _Seen(msgspec.Struct, frozen=True):
     topic: str
     offset: int
@@ -112,7 +116,8 @@ class WindowBuffer:
         self._next: dict[str, int] = dict.fromkeys(topics, 0)
         self._open: dict[int, list[Held]] = {}
         self._early: dict[str, list[Arrived]] = {topic: [] for topic in topics}
-        self._seen: dict[tuple[str, str, str, int], _Seen] = {}
+        self._seen: dict[Name, _Seen] = {}
+        self._seen_in: dict[int, list[Name]] = {}
         self.closed: int | None = None
         self.held_events = 0
         self.held_bytes = 0
@@ -185,7 +190,7 @@ class WindowBuffer:
                 self._ahead_ns[window] = max(self._ahead_ns.get(window, 0), ahead[window])
             outcome.setdefault(fate, []).append((window, len(indices)))
         if by_window:
-            self._seen[name] = _Seen(topic, offset, max(by_window))
+            self._remember(name, _Seen(topic, offset, max(by_window)))
         return outcome
 
     def _placed(
@@ -241,10 +246,19 @@ class WindowBuffer:
         self.closed = window
         self._ahead_ns.pop(window, None)
         # What is forgotten is a fact of the topic's own ticks; it stays in memory long enough to be told again.
-        oldest = window - 2 * self._config.remembered_windows
-        self._seen = {name: seen for name, seen in self._seen.items() if seen.window >= oldest}
+        self._forget_before(window - 2 * self._config.remembered_windows)
         self._trim_ticks(self._offsets())
         return held
+
+    def _remember(self, name: Name, seen: _Seen) -> None:
+        self._seen[name] = seen
+        self._seen_in.setdefault(seen.window, []).append(name)
+
+    def _forget_before(self, oldest: int) -> None:
+        for window in [one for one in self._seen_in if one < oldest]:
+            for name in self._seen_in.pop(window):
+                if name in self._seen and self._seen[name].window == window:
+                    del self._seen[name]
 
     def _forgotten(self, seen: _Seen) -> bool:
         now = self._watermarks.get(seen.topic)
@@ -294,11 +308,10 @@ class WindowBuffer:
         self._early = {topic: [] for topic in self._topics}
         self._ahead_ns = {}
         self.held_events = self.held_bytes = 0
-        self._seen = {
-            (topic, producer, boot, seq): _Seen(topic, offset, window)
-            for topic, producer, boot, steps in checkpoint.seen
-            for seq, offset, window in _unstepped(steps)
-        }
+        self._seen, self._seen_in = {}, {}
+        for topic, producer, boot, steps in checkpoint.seen:
+            for seq, offset, window in _unstepped(steps):
+                self._remember((topic, producer, boot, seq), _Seen(topic, offset, window))
 
 
 def _steps(found: list[tuple[int, int, int]]) -> list[int]:
