@@ -18,7 +18,7 @@ import msgspec
 from streams.lines import phases
 from streams.lines.chatter import Chatter, chatter_of
 from streams.lines.devices import tells_device
-from streams.lines.digits import fold_digits_of
+from streams.lines.digits import fold_digits_of, fold_hexadecimal_of
 from streams.lines.fatal import predefined_id, speaks_of_trouble
 from streams.lines.launcher import tells_ends
 from streams.lines.layout import tells_layout
@@ -30,7 +30,6 @@ from streams.lines.signature import (
     UUID,
     XID,
     fold,
-    fold_hexadecimal,
     may_be_hexadecimal,
     shape,
     shape_of_line,
@@ -86,20 +85,14 @@ def facts_of_all(texts: Sequence[str]) -> list[Facts]:
 
 def _of_lines(lines: Sequence[str]) -> list[Facts]:
     """The facts of short lines; folding their digits is all that it takes for nearly every one."""
-    folded = fold_digits_of(lines)
-    known = [*map(_of_digits, folded)]
+    known = [*map(_of_digits, fold_digits_of(lines))]
     if all(known):
         return cast("list[Facts]", known)
-    return [facts or _of_line(*line) for facts, line in zip(known, zip(lines, folded, strict=True), strict=True)]
-
-
-def _of_line(line: str, folded: str) -> Facts:
-    """The facts of a line of which ``_of_digits`` does not tell them."""
-    if _hangs_on_its_text(line):
-        return _facts(line, shape(line), certain=False)
-    if _hangs_on_its_text(folded) and not may_be_hexadecimal(folded):
-        return _of_folded(folded)
-    return _of_folded(fold_hexadecimal(line))
+    unknown = [at for at, facts in enumerate(known) if facts is None]
+    folding = [at for at in unknown if not _hangs_on_its_text(lines[at])]
+    for at, folded in zip(folding, fold_hexadecimal_of([lines[at] for at in folding]), strict=True):
+        known[at] = _of_folded(folded)
+    return [facts or _facts(line, shape(line), certain=False) for facts, line in zip(known, lines, strict=True)]
 
 
 def _of_record(text: str) -> Facts:
@@ -112,7 +105,7 @@ def _of_record(text: str) -> Facts:
 
 def _hangs_on_its_text(text: str) -> bool:
     """Whether more than what is left of a line once it is folded tells it from others: an Xid by its code."""
-    return has_traceback(text) or XID.search(text) is not None
+    return has_traceback(text) or (("Xid" in text or "NVSwitch" in text) and XID.search(text) is not None)
 
 
 @lru_cache(maxsize=KNOWN)

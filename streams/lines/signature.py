@@ -38,11 +38,16 @@ HEX, UUID = "\x01", "\x02"
 
 _HEXADECIMAL = re.compile(
     r"""
-      (?P<UUID>(?<![\w-])[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w-]))
-    | (?P<HEX>(?<![\w.])0[xX][0-9a-fA-F]{1,64}(?!\w)|(?<![\w.])(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{8,64}(?!\w))
+    [0-9a-fA-F](?:
+        [0-9a-fA-F]{7,63}(?:-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w-]))?
+      | [xX][0-9a-fA-F]{1,64}
+    )(?!\w)
     """,
     re.VERBOSE,
 )
+"""What may be hexadecimal or a UUID; it begins with one class of characters, which the engine finds fast."""
+_MIXED = re.compile(r"(?=[a-f]{0,63}[0-9])(?=[0-9]{0,63}[a-f])[0-9a-f]{8,64}\Z")
+_UUID_HEAD = 8
 _MAYBE_HEXADECIMAL = re.compile(r"0[a-fA-FxX]|[a-fA-F]0")
 """Where the folding of the digits lacks it nothing is hexadecimal but a UUID of blocks all of one kind."""
 
@@ -121,11 +126,31 @@ def may_be_hexadecimal(folded: str) -> bool:
 
 def fold_hexadecimal(text: str) -> str:
     """``fold`` of a text that may be hexadecimal."""
-    return _DIGITS.sub("0", _HEXADECIMAL.sub(_folded, text))
+    return fold_digits(fold_words(text))
+
+
+def fold_words(text: str) -> str:
+    """The text with each hexadecimal word and each UUID as one character."""
+    return _HEXADECIMAL.sub(_folded, text)
 
 
 def _folded(found: re.Match[str]) -> str:
-    return HEX if found.lastgroup == "HEX" else UUID
+    begin = found.start()
+    return _folded_word(found[0], found.string[begin - 1] if begin else "")
+
+
+def _folded_word(word: str, before: str) -> str:
+    """What stands for a word behind a character: it must begin there, and a number alone is not hexadecimal."""
+    within = before.isalnum() or before == "_"
+    head, dash, rest = word.partition("-")
+    if dash:
+        is_uuid = len(head) == _UUID_HEAD and not within and before != "-"
+        return UUID if is_uuid else _folded_word(head, before) + dash + _HEXADECIMAL.sub(_folded, rest)
+    if within or before == ".":
+        return word
+    if word[1] in "xX":
+        return HEX if word[0] == "0" else word
+    return HEX if _MIXED.match(word) else word
 
 
 def mask(folded: str) -> str:
