@@ -18,7 +18,10 @@ TimeSource = Literal["printed", "inferred", "captured"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
-    """What all events have; ``phase`` and ``iteration`` are stamped by the rank stage."""
+    """What all events have; ``phase`` and ``iteration`` are stamped by the rank stage.
+
+    They hold no cycles, and windows hold very many of them: the collector of garbage does not look at them.
+    """
 
     time: Int64
     time_source: TimeSource = "captured"

@@ -35,7 +35,7 @@ Outcome = dict[Arrival, list[tuple[int, int]]]
 class Arrived(msgspec.Struct, frozen=True):
     """A batch as it stands in its topic; ``sent`` (ns) stands in for a tick before the first one, ``size`` in bytes.
 
-    ``facts`` are those of its log lines, which are asked on arrival and again when the window closes.
+    ``times`` are those of its events; ``facts`` those of its log lines, asked on arrival and when the window closes.
     """
 
     topic: str
