@@ -173,6 +173,8 @@ def _log(
             draft.stopped = min(event.time, draft.stopped or event.time)
         if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
             _drop(draft, reason)
+        if facts.readings and node.trains(identity, event):
+            _heard(draft, state, event)
     else:
         _training_line(draft, state, event, facts)
     return _stamp(event, state, signature=facts.signature)
@@ -213,6 +215,13 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
             _drop(draft, "readings before the first iteration")
         else:
             _points(draft, state, event, state.iteration, report.readings)
+
+
+def _heard(draft: _Draft, state: WorkerState, event: events.Log) -> None:
+    """Somebody reports an iteration: nobody knows which rank, but the job goes on."""
+    iteration = _reached(state, event, report_of(event.text))
+    if iteration is not None and iteration >= (draft.iteration or 0):
+        draft.iteration, draft.iteration_time = iteration, event.time
 
 
 def _reached(state: WorkerState, event: events.Log, report: Report) -> int | None:
