@@ -34,7 +34,8 @@ _MARKED = (
 )
 _RING = re.compile(
     _MARKED
-    + r"\[ {0,12}(?P<seconds>\d{1,10})\.(?P<fraction>\d{6})\](?:\[ {0,8}[TC]\d{1,10}\])? ?"
+    # The kernel pads the seconds to five characters; who prints seconds of his own does not, mostly.
+    + r"\[(?=[ \d]{5,22}\.) {0,12}(?P<seconds>\d{1,10})\.(?P<fraction>\d{6})\](?:\[ {0,8}[TC]\d{1,10}\])? ?"
     + rf"(?:{_HOST} (?P<program>kernel|[\w./@+-]{{1,128}}\[\d{{1,10}}\]): ?)?"
 )
 _UPTIME = re.compile(r"\[ {0,12}(?P<seconds>\d{1,10})\.(?P<fraction>\d{6})\] ?")

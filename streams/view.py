@@ -83,7 +83,8 @@ def _is_trainer(span: StackSpan) -> bool:
 class AttemptView(msgspec.Struct, kw_only=True):
     """One attempt of a job, as far as closed windows tell.
 
-    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each.
+    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
+    worker whose rank is not known last reported an iteration.
     """
 
     job: str
@@ -98,6 +99,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
     stopped: int | None = None
     superseded: int | None = None
     node_life: dict[str, int] = {}
+    heard: int | None = None
 
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
@@ -159,6 +161,8 @@ class AttemptView(msgspec.Struct, kw_only=True):
                 member.sighted = max(member.sighted or time, time)
         for node, time in window.node_life:
             self.node_life[node] = max(time, self.node_life.get(node, time))
+        if window.heard is not None:
+            self.heard = max(window.heard, self.heard or window.heard)
         if window.stopped is not None:
             self.stopped = min(window.stopped, self.stopped or window.stopped)
 
@@ -250,6 +254,11 @@ class AttemptView(msgspec.Struct, kw_only=True):
         ]
 
     @property
+    def iterated(self) -> int | None:
+        """When an iteration was last reported, by whomever."""
+        return max((time for time in (self.clock.time, self.heard) if time is not None), default=None)
+
+    @property
     def node_names(self) -> list[str]:
         """The nodes that ranks are known to run on, sorted."""
         return sorted({member.identity.node for member in self.members.values()} - {""})
@@ -304,9 +313,9 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
-    ``faults`` what the nodes' own logs report; ``unavailable`` is set where a partition was left out. ``printed`` is
-    who printed what, as one table; ``contrast`` what tells the attempt from healthy jobs so far, null where no library
-    of those is known.
+    ``faults`` what the nodes' own logs report, ``heard`` when one of those workers last reported an iteration;
+    ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
+    what tells the attempt from healthy jobs so far, null where no library of those is known.
     """
 
     job: str
@@ -319,6 +328,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     node_life: list[tuple[str, int]] = []
     unplaced: list[tuple[str, Fatal]] = []
     faults: list[Fault] = []
+    heard: int | None = None
     stopped: int | None = None
     unavailable: bool = False
     contrast: HealthyContrast | None = None

@@ -60,7 +60,7 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
             grounds="unplaced_error",
             severity="critical",
             text=f"a worker whose rank is not known{where}: {shortened(first.text, 500)}",
-            peers=f"none of {len(view.members)} observed ranks can be held against it",
+            peers=f"{len(view.members)} observed ranks, none of which is known to have printed it",
             iteration=view.clock.iteration,
             phase=view.phase,
             templates=[first.signature],

@@ -121,7 +121,7 @@ class IncidentBook:
             now=window.end,
             window_ns=window.end - window.start,
             knows_layout=view.knows_layout,
-            iterated=view.clock.time,
+            iterated=view.iterated,
             step_ns=view.clock.step_ns or 0,
             silence_ns=silence_ns(view.clock.step_ns or 0, StallRule()),
             expected=view.world_size,
@@ -154,7 +154,7 @@ class IncidentBook:
         seen = any(anomaly.end == window.end for anomaly in incident.anomalies)
         incident.quiet = 0 if seen else incident.quiet + 1
         settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
-        progressed = view.clock.time is not None and view.clock.time > max(window.start, settled)
+        progressed = view.iterated is not None and view.iterated > max(window.start, settled)
         for holds, resolution in (
             (view.stopped is not None, Resolution.STOPPED),
             (view.superseded is not None, Resolution.SUPERSEDED),

@@ -157,6 +157,7 @@ class JobKeeper:
         exits, sightings = self._claim(nodes, owners, end)
         faults = [(one.identity.node, fatal) for one in nodes for fatal in one.fatals if fatal.process_type in OF_NODES]
         gpus = devices_of(views, ranked) if faults else {}
+        heard = [(one.identity.node, one.iteration_time) for one in nodes if one.iteration_time is not None]
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         return {
@@ -176,6 +177,7 @@ class JobKeeper:
                 ],
                 unplaced=[(one.node, fatal) for one, fatal in unplaced if self._runs_on(name, ranked, one.node)],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
+                heard=max((time for node, time in heard if self._runs_on(name, ranked, node)), default=None),
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
                 printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),

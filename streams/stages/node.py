@@ -15,6 +15,11 @@ _PASSES_ON = ("launcher", "sampler")
 """Whose errors are those of others, or of nobody's training."""
 
 
+def trains(identity: Identity, event: Log) -> bool:
+    """Whether a line is of a worker, though nobody knows of which."""
+    return (event.process_type or identity.process_type) == "trainer"
+
+
 def take(fatals: list[Fatal], identity: Identity, event: Log) -> str:
     """Adds what is fatal about a line that may be; returns why it was left out, or nothing.
 

@@ -159,8 +159,8 @@ def _taken(
             continue
         facts = next(of_log)
         if identity.rank is None:
-            if facts.ends or facts.trouble:
-                _node_line(draft, identity, event, facts)
+            if facts.ends or not facts.plain:
+                _node_line(draft, identity, state, event, facts)
         elif not facts.plain or event.iteration is not None or not state.phase:
             _training_line(draft, state, event, facts)
         iteration = state.iteration if event.iteration is None else event.iteration
@@ -187,12 +187,15 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.world_size = event.world_size or draft.world_size
 
 
-def _node_line(draft: _Draft, identity: Identity, event: events.Log, facts: Facts) -> None:
+def _node_line(draft: _Draft, identity: Identity, state: WorkerState, event: events.Log, facts: Facts) -> None:
+    """A line of no rank: of a launcher, a kernel, or a worker whose rank is not known."""
     draft.exits.extend(exits_of(event))
     if stopped_by_owner(event.text):
         draft.stopped = min(event.time, draft.stopped or event.time)
     if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
         _drop(draft, reason)
+    if facts.readings and node.trains(identity, event):
+        _heard(draft, state, event)
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
@@ -230,6 +233,13 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
             _drop(draft, "readings before the first iteration")
         else:
             _points(draft, state, event, state.iteration, report.readings)
+
+
+def _heard(draft: _Draft, state: WorkerState, event: events.Log) -> None:
+    """Somebody reports an iteration: nobody knows which rank, but the job goes on."""
+    iteration = _reached(state, event, report_of(event.text))
+    if iteration is not None and iteration >= (draft.iteration or 0):
+        draft.iteration, draft.iteration_time = iteration, event.time
 
 
 def _reached(state: WorkerState, event: events.Log, report: Report) -> int | None:

@@ -82,6 +82,18 @@ def test_a_launchers_word_and_another_nodes_place_nothing(said: Identity, kind: 
     assert incident.reason == crash(None)[0].reason
 
 
+def test_a_job_of_which_no_rank_is_known_goes_on_after_an_error() -> None:
+    script = Script()
+    for step in range(60):
+        line = f" iteration {step:8d}/     500 | elapsed time per iteration (ms): 1000.0 | lm loss: 1.2E+01 |"
+        script.send(unknown(""), Log(time=at(step), stream="", text=line, process_type="trainer"))
+    script.send(unknown(""), Log(time=at(20.7), stream="", text=OWN, process_type="trainer"))
+    log = written_log(script.recording)
+    through(log)
+    latest = list({one.id: one for one in records(log, "incidents")}.values())
+    assert [(one.severity, one.status) for one in latest] == [("info", "resolved")]
+
+
 def test_a_job_of_which_no_rank_is_known_has_an_incident_all_the_same() -> None:
     script = Script()
     for second in range(20):

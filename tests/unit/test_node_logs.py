@@ -178,6 +178,7 @@ def test_hosts_of_one_file_are_told_apart_and_a_name_in_the_path_is_one(tmp_path
         ["[rank0]:[titan] 2024-08-30 12:00:00,338 - root - INFO - step: 14", "[ 99%] Building"],
         ["{'loss': '2.3'}", "W0801 13:23:17.366000 32974 torch/x.py:900] x", "[0] NCCL INFO x"],
         ["[    1.000000] usb 1-2: new", *["step"] * 8],
+        ["[0.512345] step 1", "[12.345678] step 2"],
     ],
 )
 def test_a_log_of_training_is_no_nodes_own(rows: list[str]) -> None:
