@@ -83,16 +83,34 @@ def facts_of_all(texts: Sequence[str]) -> list[Facts]:
     return [next(of_line) if is_short else _of_record(text) for text, is_short in zip(texts, short, strict=True)]
 
 
+class _Known(dict[str, Facts]):
+    """Facts by what is left of a line once its digits are folded; forgotten all together when there are too many."""
+
+    def remember(self, folded: str, facts: Facts) -> None:
+        """Know the facts from now on."""
+        if len(self) >= KNOWN:
+            self.clear()
+        self[folded] = facts
+
+
+_KNOWN = _Known()
+
+
 def _of_lines(lines: Sequence[str]) -> list[Facts]:
     """The facts of short lines; folding their digits is all that it takes for nearly every one."""
-    known = [*map(_of_digits, fold_digits_of(lines))]
+    folded = fold_digits_of(lines)
+    known = [*map(_KNOWN.get, folded)]
     if all(known):
         return cast("list[Facts]", known)
     unknown = [at for at, facts in enumerate(known) if facts is None]
-    folding = [at for at in unknown if not _hangs_on_its_text(lines[at])]
-    for at, folded in zip(folding, fold_hexadecimal_of([lines[at] for at in folding]), strict=True):
-        known[at] = _of_folded(folded)
-    return [facts or _facts(line, shape(line), certain=False) for facts, line in zip(known, lines, strict=True)]
+    apart = {at for at in unknown if _hangs_on_its_text(lines[at])}
+    folding = [at for at in unknown if at not in apart]
+    for at, whole in zip(folding, fold_hexadecimal_of([lines[at] for at in folding]), strict=True):
+        facts = known[at] = _of_folded(whole)
+        # Others that look so with their digits folded must not hold a hexadecimal word either.
+        if whole == folded[at] and not may_be_hexadecimal(whole):
+            _KNOWN.remember(whole, facts)
+    return [facts or _facts(line, shape(line)) for facts, line in zip(known, lines, strict=True)]
 
 
 def _of_record(text: str) -> Facts:
@@ -100,7 +118,7 @@ def _of_record(text: str) -> Facts:
     known = None
     if len(text) <= LIMIT and "\n" not in text and not _hangs_on_its_text(text):
         known = _of_long_line(fold(text), fold(text[:LONGEST]))
-    return known or _facts(text, shape(text), certain=False)
+    return known or _facts(text, shape(text))
 
 
 def _hangs_on_its_text(text: str) -> bool:
@@ -109,16 +127,8 @@ def _hangs_on_its_text(text: str) -> bool:
 
 
 @lru_cache(maxsize=KNOWN)
-def _of_digits(folded: str) -> Facts | None:
-    """The facts of all lines that look so with their digits folded, or null where that does not tell them."""
-    if _hangs_on_its_text(folded) or may_be_hexadecimal(folded):
-        return None
-    return _of_folded(folded)
-
-
-@lru_cache(maxsize=KNOWN)
 def _of_folded(line: str) -> Facts:
-    return _facts(line, shape_of_line(line), certain=_is_certain(line))
+    return _facts(line, shape_of_line(line), seen=_seen(line))
 
 
 @lru_cache(maxsize=KNOWN_LONG)
@@ -126,19 +136,30 @@ def _of_long_line(line: str, head: str) -> Facts | None:
     """The facts of a folded line and its head, folded by itself; null where its text has to be asked for trouble."""
     if speaks_of_trouble(line):
         return None
-    return _facts(line, shape_of_line(line), head, certain=_is_certain(line))
+    return _facts(line, shape_of_line(line), head, seen=_seen(line))
 
 
-def _is_certain(folded: str) -> bool:
-    # A hexadecimal word may hold a number that a reader takes: 12345e10.
-    return HEX not in folded and UUID not in folded
+_HEXADECIMAL = ("0", "0x0", "0a0a0a0a", "a0a0a0a0")
+"""What a reader may take a hexadecimal word for: a number (12345e10 is one), one with its base, or a word."""
+_UUIDS = ("0-0-0-0-0", "0-a0-a0-a0-a0", "0a0-a0-a0-a0-a0", "a0-a0-a0-a0-a0")
 
 
-def _facts(text: str, masked: str, head: str | None = None, *, certain: bool) -> Facts:
-    """The facts of a text, where ``head`` is what of it tells a turn or a download."""
+def _seen(folded: str) -> list[str]:
+    """A folded line as a reader may see it."""
+    if HEX not in folded and UUID not in folded:
+        return [folded]
+    pairs = zip(_HEXADECIMAL, _UUIDS, strict=True)
+    return [folded.replace(HEX, word).replace(UUID, uuid) for word, uuid in pairs]
+
+
+def _facts(text: str, masked: str, head: str | None = None, *, seen: Sequence[str] = ()) -> Facts:
+    """The facts of a text, where ``head`` is what of it tells a turn or a download.
+
+    What tells a layout or readings is ``seen``; where that is nothing its text has to be asked each time.
+    """
     signature, trouble = signature_of(masked), speaks_of_trouble(text)
     turn, loads = turn_of(head or text), downloads(head or text)
-    layout, readings = not certain or tells_layout(text), not certain or bool(readings_of(text))
+    layout, readings = not seen or any(map(tells_layout, seen)), not seen or any(map(readings_of, seen))
     device = tells_device(text)
     return Facts(
         masked=masked,

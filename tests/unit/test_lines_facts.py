@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from detection_support import FIXED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from iteration_lines import LINES as ITERATION_LINES
@@ -200,3 +201,28 @@ def test_lines_of_a_recorded_job_agree() -> None:
     for text in texts:
         agree(text)
         assert peel(fold(text.split("\n")[0])) == fold(peel(text.split("\n")[0])) or "\n" in text
+
+
+HEXADECIMAL = st.one_of(
+    st.text("0123456789abcdef", min_size=8, max_size=16),
+    st.integers(0, 2**64).map(hex),
+    st.tuples(st.integers(10**5, 10**9), st.integers(0, 99)).map(lambda pair: f"{pair[0]}e{pair[1]}"),
+    st.uuids().map(str),
+)
+
+
+@settings(FIXED, max_examples=300)
+@given(st.sampled_from([sample.text for sample in ITERATION_LINES]), st.data())
+def test_a_hexadecimal_word_hides_no_reading_and_no_layout(line: str, data: st.DataObject) -> None:
+    numbers = [found.span() for found in re.finditer(r"[0-9.]+", line)]
+    begin, end = data.draw(st.sampled_from(numbers))
+    text = line[:begin] + data.draw(HEXADECIMAL) + line[end:]
+    facts = facts_of(text)
+    assert facts.readings or not readings_of(text)
+    assert facts.layout or not layout_of(text)
+
+
+def test_a_short_word_and_a_hexadecimal_one_are_told_apart_whichever_came_first() -> None:
+    short, long = "id 0abc is read", "id 12345678abc is read"
+    for lines in ([short, long], [long, short], [short] * 10 + [long] * 10):
+        assert {facts.masked for facts in facts_of_all(lines)} == {"id <NUM>abc is read", "id <HEX> is read"}
