@@ -13,7 +13,19 @@ from producers.files import by_file, in_place
 from producers.inputs import UNRECOGNISED, Unused
 from producers.lines import is_archive, is_binary
 from producers.logfile import LogFile, labelled, read_log
-from producers.readers import collectives, errorfile, launcher, metrics, pids, plain, stacks, system, torchrun
+from producers.readers import (
+    collectives,
+    dumps,
+    errorfile,
+    launcher,
+    metrics,
+    pickled,
+    pids,
+    plain,
+    stacks,
+    system,
+    torchrun,
+)
 from producers.rows import Fields, Rows, sample
 from producers.scan import Source
 from producers.voices import Spoken, voices_of
@@ -40,7 +52,7 @@ class Contents(msgspec.Struct):
     spoken: list[Spoken] = []
     nodes: list[system.NodeLog] = []
     tables: dict[str, list[Rows]] = {}
-    dumps: list[collectives.Dump] = []
+    dumps: list[dumps.Dump] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -99,6 +111,8 @@ def _read(source: Source, contents: Contents) -> str:
         return _read_rank(source, place, contents)
     if not source.size:
         return "empty file"
+    if pickled.is_pickle(source.path):
+        return _read_dump(source, contents)
     if is_binary(source.path):
         return _read_holed(source, contents)
     if kind := _table_of(source):
@@ -186,11 +200,15 @@ def _read_json(source: Source, contents: Contents) -> str:
     with source.path.open("rb") as file:
         if not file.read(4_096).lstrip().startswith(b"{"):
             return UNRECOGNISED
+    # Rows of a kind that nobody knows are no broken dump.
+    return UNRECOGNISED if (reason := _read_dump(source, contents)) and sample(source.path) else reason
+
+
+def _read_dump(source: Source, contents: Contents) -> str:
     try:
-        dump = collectives.read(source)
+        dump = dumps.read(source)
     except ValueError as error:
-        # Rows of a kind that nobody knows are no broken dump.
-        return UNRECOGNISED if sample(source.path) else str(error)
+        return str(error)
     if dump is None:
         return UNRECOGNISED
     contents.dumps.append(dump)

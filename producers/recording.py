@@ -147,8 +147,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
         yield from metrics.observe(table, owners)
     for table in contents.rows("stacks"):
         yield from stacks.observe(table, owners)
-    for dump in contents.dumps:
-        yield from collectives.observe(dump, contents.rows("captures"), owners)
+    yield from collectives.observe(contents.dumps, contents.rows("captures"), owners)
     yield from _logs(contents, found)
 
 

@@ -135,7 +135,10 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How far one rank has come in one process group, seen when its dump was captured.
 
     Sequences count collectives only; ``operation`` and ``enqueued_at`` are of the last enqueued one. ``outstanding``
-    also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all.
+    also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
+    ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
+    the first that the rank has enqueued and not completed, -1 where there is none. ``inferred`` is whether nobody told
+    when the dump was captured.
     """
 
     group: str
@@ -147,6 +150,11 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     enqueued_at: int
     outstanding: bool = False
     shows_sends: bool = False
+    only_sends: bool = False
+    oldest: int = -1
+    oldest_operation: str = ""
+    oldest_at: int = 0
+    inferred: bool = False
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -1,42 +1,32 @@
-"""Flight-recorder dumps of PyTorch in their JSON form, and the table that says when they were captured."""
+"""Collectives out of flight-recorder dumps, and the table that says when those were captured."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
 from producers.inputs import Unused
 from producers.observations import Observation
 from producers.owners import Owners
-from producers.rows import Fields, Row, Rows, parse, printable, read_rows
+from producers.readers.dumps import Dump, Group, Status, created, integer, text
+from producers.rows import Fields, Row, Rows, read_rows
 from producers.scan import Source
 from producers.times import possible
 from schemas.events import Collective, TimeSource
+from schemas.identity import rank_ranges
+from schemas.ids import stable_id
 
-MOST_BYTES = 256 * 1024 * 1024
 _KEPT = 50
 _MOST_KEPT = 200
+_LONGEST_RANKS = 60
+_LONGEST_TIMEOUT_MS = 86_400_000
 _TRAILING_NUMBER = re.compile(r"(\d{1,9})\D{0,8}$")
 State = Literal["enqueued", "started", "completed"]
-
-
-class Dump(msgspec.Struct, frozen=True):
-    """One dump: its file, the entries that are objects, and the ranks of each group as far as they are known."""
-
-    file: str
-    entries: list[Fields]
-    groups: dict[str, list[int]]
-    skipped: int
-
-
-def is_dump(value: Any) -> bool:
-    """Whether a JSON value is a flight-recorder dump."""
-    known = isinstance(value, dict) and isinstance(value.get("entries"), list)
-    return known and bool({"pg_status", "pg_config", "version"} & value.keys())
+Shared = tuple[str, tuple[int, ...]]
 
 
 def fits_table(fields: Fields) -> bool:
@@ -49,68 +39,123 @@ def read_table(source: Source) -> Rows:
     return read_rows(source, fits_table, clock="captured")
 
 
-def read(source: Source) -> Dump | None:
-    """The dump in a file, null if it is another kind of JSON. Raises OSError, and ValueError with the reason."""
-    if source.size > MOST_BYTES:
-        raise ValueError(f"JSON file of {source.size} bytes, more than {MOST_BYTES}")
-    value = parse(source.path.read_bytes())
-    if not is_dump(value):
-        return None
-    entries = [entry for entry in value["entries"] if _usable(entry)]
-    return Dump(source.file, entries, _groups(value.get("pg_config")), len(value["entries"]) - len(entries))
-
-
-def _usable(entry: Any) -> bool:
-    return isinstance(entry, dict) and _integer(entry.get("collective_seq_id")) is not None
-
-
-def _integer(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None
-
-
-def _groups(config: Any) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for key, group in sorted(config.items()) if isinstance(config, dict) else []:
-        listed = group.get("ranks") if isinstance(group, dict) else None
-        if isinstance(listed, str):
-            listed = [int(rank) for rank in re.findall(r"\d{1,9}", listed)]
-        if isinstance(listed, list):
-            # Gloo leaves the name empty; what it lists there are the ranks of the default group.
-            found[str(key) or "0"] = [rank for rank in listed if _integer(rank) is not None]
-    return found
-
-
 def notes(dump: Dump) -> list[Unused]:
     """What of the dump could not be read."""
     found = [Unused(dump.file, 0, "entries without a sequence number", dump.skipped)] if dump.skipped else []
-    if dump.entries and not any(_created(entry) for entry in dump.entries):
+    if dump.entries and not any(created(entry) for entry in dump.entries):
         found.append(Unused(dump.file, 0, "no entry has a time; used only if a table gives the capture time"))
     return found
 
 
-def observe(dump: Dump, tables: Sequence[Rows], owners: Owners) -> list[Observation]:
-    """The last operations of every group and all that are not completed, observed when the dump was captured."""
-    rank, captured = _capture(dump.file, [table for table in tables if owners.beside(table.file, dump.file)])
-    created = [time for entry in dump.entries if (time := _created(entry))]
-    time = captured or max(created, default=0)
-    time_source: TimeSource = "captured" if captured else "inferred"
+class _Capture(msgspec.Struct, frozen=True):
+    """Whose a dump is and when it was taken (ns), null where a table does not say it."""
+
+    rank: int | None
+    time: int | None
+
+
+class _Beside(msgspec.Struct):
+    """What the dumps of one folder, which were taken of one job at about one time, say together.
+
+    ``numbered`` are the groups that go by a number at any of their ranks, ``sending`` those in which some send to one
+    another: there a count is each pair's own. ``time`` is when such a dump was taken where no table says it: a rank
+    dumps when what waits longest has run into its timeout, and not before the last that any of them shows.
+    """
+
+    numbered: dict[str, set[Shared]] = msgspec.field(default_factory=lambda: defaultdict(set))
+    sending: set[Shared] = msgspec.field(default_factory=set)
+    expires: int | None = None
+    latest: int = 0
+
+    @property
+    def time(self) -> int:
+        return max(self.expires or 0, self.latest)
+
+    def learn(self, dump: Dump) -> None:
+        """Take in one of the folder's dumps."""
+        for number, group in dump.numbers.items():
+            self.numbered[number].add(group.shared)
+        for entry in dump.entries:
+            if entry.get("is_p2p") is True:
+                self.sending.add(dump.group_of(entry).shared)
+            began = created(entry)
+            self.latest = max(self.latest, began)
+            timeout = integer(entry.get("timeout_ms")) or 0
+            if began and 0 < timeout <= _LONGEST_TIMEOUT_MS and _state(entry) != "completed":
+                expires = began + timeout * 1_000_000
+                self.expires = min(expires, self.expires or expires)
+
+
+def observe(dumps: Sequence[Dump], tables: Sequence[Rows], owners: Owners) -> Iterable[Observation]:
+    """The last operations of every group, all that are not completed, and how far the rank had come in each group.
+
+    All is observed when the dump was captured.
+    """
+    folders: dict[str, _Beside] = defaultdict(_Beside)
+    for dump in dumps:
+        folders[_folder(dump.file)].learn(dump)
+    for dump in dumps:
+        yield from _observe(dump, folders[_folder(dump.file)], tables, owners)
+
+
+def _observe(dump: Dump, beside: _Beside, tables: Sequence[Rows], owners: Owners) -> Iterable[Observation]:
+    capture = _capture(dump.file, [table for table in tables if owners.beside(table.file, dump.file)])
+    time = capture.time or beside.time
     if not time:
-        return []
-    identity = owners.of_rank(dump.file, rank, time)
-    return [
-        Observation(identity, time, _event(entry, dump.groups, time, time_source), dump.file, place)
-        for place, entry in enumerate(_kept(dump.entries))
+        return
+    source: TimeSource = "captured" if capture.time else "inferred"
+    identity = owners.of_rank(dump.file, capture.rank, time)
+    events = [
+        *(_event(entry, dump.group_of(entry), time, source) for entry in _kept(dump)),
+        *_told(dump, capture.rank, beside, time, source),
     ]
+    for place, event in enumerate(events):
+        yield Observation(identity, time, event, dump.file, place)
 
 
-def _capture(file: str, tables: Sequence[Rows]) -> tuple[int | None, int | None]:
-    """Rank and capture time of a dump; a table speaks of the files beside and below it, the nearest one counts."""
+def _told(dump: Dump, rank: int | None, beside: _Beside, time: int, source: TimeSource) -> Iterable[Collective]:
+    """What the statuses say: entries may show only what is not completed, or no operation of a group at all."""
+    for number, status in dump.statuses.items():
+        group = _numbered(dump, number, rank, beside)
+        if group is not None and group.shared not in beside.sending:
+            yield from _status(status, group, time, source)
+
+
+def _numbered(dump: Dump, number: str, rank: int | None, beside: _Beside) -> Group | None:
+    """Which group a number means, by the peers of the rank that go by it; null where they do not agree."""
+    known = dump.numbers.get(number)
+    if known is not None:
+        return known
+    own = {group.shared: group for group in dump.groups.values()}
+    peers = [own[shared] for shared in beside.numbered.get(number, ()) if shared in own and rank in shared[1]]
+    return peers[0] if len(peers) == 1 else None
+
+
+def _status(status: Status, group: Group, time: int, source: TimeSource) -> Iterable[Collective]:
+    reached: list[tuple[int, State]] = [(status.completed, "completed")]
+    if status.enqueued > status.completed:
+        reached.append((status.enqueued, "enqueued"))
+    for sequence, state in reached:
+        if sequence >= 0:
+            yield Collective(
+                time=time,
+                time_source=source,
+                group=_name(group),
+                ranks=list(group.ranks),
+                sequence=sequence,
+                operation="",
+                state=state,
+            )
+
+
+def _capture(file: str, tables: Sequence[Rows]) -> _Capture:
+    """A table speaks of the files beside and below it, the nearest one counts; the rank ends the file's name else."""
     name = file.rpartition("/")[2]
     trailing = _TRAILING_NUMBER.search(name)
     rank = int(trailing.group(1)) if trailing else None
     found: list[tuple[int, Row]] = []
     for table in tables:
-        beside = table.file.rpartition("/")[0]
+        beside = _folder(table.file)
         if not beside or file.startswith(f"{beside}/"):
             names = (name, file[len(beside) + 1 :] if beside else file)
             found += [(len(beside), row) for row in table.rows if row.text("file") in names]
@@ -120,24 +165,27 @@ def _capture(file: str, tables: Sequence[Rows]) -> tuple[int | None, int | None]
         stated = row.integer("rank")
         rank = rank if stated is None else stated
         best = row.time if best is None else max(best, row.time)
-    return rank, best
+    return _Capture(rank, best)
 
 
-def _created(entry: Fields) -> int:
-    time = _integer(entry.get("time_created_ns")) or 0
-    return time if possible(time) else 0
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0]
 
 
-def _group(entry: Fields) -> tuple[str, str]:
-    group = entry.get("process_group")
-    parts = [printable(str(part)) for part in group] if isinstance(group, list) else []
-    return (parts[0] if parts else "", parts[1] if len(parts) > 1 else "")
+def _name(group: Group) -> str:
+    """A group's name, the same at all its ranks: a rank's own number for it only where its members are not known."""
+    if not group.ranks:
+        return f"{group.name}:{group.description}"
+    ranks = rank_ranges(group.ranks)
+    if len(ranks) > _LONGEST_RANKS:
+        ranks = f"{len(group.ranks)} ranks from {min(group.ranks)}, {stable_id(ranks)[:6]}"
+    return f"{group.description or group.name}:{ranks}"
 
 
-def _kept(entries: list[Fields]) -> list[Fields]:
-    groups: dict[tuple[str, str], list[Fields]] = defaultdict(list)
-    for entry in entries:
-        groups[_group(entry)].append(entry)
+def _kept(dump: Dump) -> list[Fields]:
+    groups: dict[Group, list[Fields]] = defaultdict(list)
+    for entry in dump.entries:
+        groups[dump.group_of(entry)].append(entry)
     kept: list[Fields] = []
     for _, own in sorted(groups.items(), key=lambda item: item[0]):
         first = len(own) - _KEPT
@@ -152,27 +200,31 @@ def _state(entry: Fields) -> State:
     return "started" if entry.get("state") == "started" else "enqueued"
 
 
-def _sizes(value: Any) -> list[list[int]]:
-    rows = value if isinstance(value, list) else []
-    return [[size for size in row if _integer(size) is not None] for row in rows if isinstance(row, list)]
+def _sizes(value: object) -> list[list[int]]:
+    rows = value if isinstance(value, list | tuple) else []
+    return [
+        [size for size in row if isinstance(size, int) and 0 <= size < 2**62]
+        for row in rows
+        if isinstance(row, list | tuple)
+    ]
 
 
-def _event(entry: Fields, groups: dict[str, list[int]], time: int, time_source: TimeSource) -> Collective:
-    name, description = _group(entry)
+def _event(entry: Fields, group: Group, time: int, source: TimeSource) -> Collective:
     dtypes = entry.get("input_dtypes")
     point_to_point = entry.get("is_p2p") is True
-    sequence = _integer(entry.get("p2p_seq_id")) if point_to_point else None
+    sequence = integer(entry.get("p2p_seq_id")) if point_to_point else None
+    began = created(entry)
     return Collective(
         time=time,
-        time_source=time_source,
-        group=f"{name}:{description}",
-        ranks=groups.get(name, []),
-        sequence=max(_integer(entry["collective_seq_id"]) or 0, 0) if sequence is None else max(sequence, 0),
-        operation=printable(str(entry.get("profiling_name") or "")).rpartition(":")[2],
+        time_source=source,
+        group=_name(group),
+        ranks=list(group.ranks),
+        sequence=max(integer(entry["collective_seq_id"]) or 0, 0) if sequence is None else max(sequence, 0),
+        operation=text(entry.get("profiling_name")).rpartition(":")[2],
         state=_state(entry),
         input_sizes=_sizes(entry.get("input_sizes")),
         output_sizes=_sizes(entry.get("output_sizes")),
-        dtype=printable(str(dtypes[0])) if isinstance(dtypes, list) and dtypes else "",
-        created=_created(entry),
+        dtype=text(dtypes[0]) if isinstance(dtypes, list | tuple) and dtypes else "",
+        created=began if possible(began) else 0,
         point_to_point=point_to_point,
     )

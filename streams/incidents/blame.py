@@ -30,6 +30,7 @@ class Reason(Enum):
 
     OUTSIDE_COMMUNICATION = "one stands outside communication while its peers wait"
     NEVER_ENQUEUED = "one never enqueued what its group waits for"
+    NEVER_COMPLETED = "one has not completed what all its peers have, so its own device has stopped"
     OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"
     SOURCES_DISAGREE = "stacks and collectives point at different ranks"
     NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
@@ -242,6 +243,8 @@ def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomal
         return base.nobody(Reason.SOURCES_DISAGREE)
     if outside:
         return base.named(Reason.OUTSIDE_COMMUNICATION, outside, area=area)
+    if behind and groups[-1].grounds == "never_completed":
+        return base.named(Reason.NEVER_COMPLETED, behind, area=groups[-1].area)
     if behind:
         return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
     return base.nobody(Reason.NOBODY_APART) if stacks or groups else base.unseen()

@@ -51,14 +51,22 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
     collective = [event for event in found if not event.point_to_point] or found
     last = max(collective, key=lambda event: (event.sequence, event.created))
     done = [event.sequence for event in collective if event.state == "completed"]
+    completed = max(done, default=-1)
+    waiting = [event for event in collective if event.state != "completed" and event.created]
+    oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
     return results.CollectiveState(
         group=last.group,
         captured=last.time,
         ranks=last.ranks,
         last_enqueued=last.sequence,
-        last_completed=max(done, default=-1),
+        last_completed=completed,
         operation=last.operation,
         enqueued_at=last.created,
         outstanding=any(event.state != "completed" for event in found),
         shows_sends=any(event.point_to_point for event in found),
+        only_sends=all(event.point_to_point for event in found),
+        oldest=-1 if oldest is None else oldest.sequence,
+        oldest_operation="" if oldest is None else oldest.operation,
+        oldest_at=0 if oldest is None else oldest.created,
+        inferred=last.time_source == "inferred",
     )

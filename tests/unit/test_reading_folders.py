@@ -297,7 +297,7 @@ def test_a_dump_is_one_observation_at_its_capture_time(tmp_path: Path, write: Wr
     assert [e.state for _, e in found] == ["completed", "enqueued", "started"]
     assert {(i.worker, i.node, offset(e), e.time_source) for i, e in found} == {("3", "node01", 50.0, "captured")}
     event = found[0][1]
-    assert (event.group, event.ranks, event.sequence, event.operation) == ("0:default_pg", [0, 1], 1, "all_reduce")
+    assert (event.group, event.ranks, event.sequence, event.operation) == ("default_pg:0-1", [0, 1], 1, "all_reduce")
     assert (event.dtype, event.input_sizes, event.created) == ("Float", [[98880]], BASE * SECOND + 1)
 
 
