@@ -40,9 +40,6 @@ def test_exactly_the_faulty_ranks_are_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(FAULTY))
 def test_a_lost_dump_never_moves_the_blame(name: str, tmp_path: Path) -> None:
-    for lost in range(16):
-        for one in incidents(without(name, tmp_path, lost)):
-            assert {suspect.rank for suspect in one.suspects} <= set(FAULTY[name]) - {lost}, lost
-    for lost in ((9, 14), (8, 9), (0, 8, 14)):
+    for lost in (*((rank,) for rank in range(16)), (9, 14), (8, 9), (0, 8, 14)):
         for one in incidents(without(name, tmp_path, *lost)):
             assert {suspect.rank for suspect in one.suspects} <= set(FAULTY[name]) - set(lost), lost

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 import pytest
 from streams_support import CONFIG, lines, put, records, run, tick
@@ -11,7 +13,7 @@ from schemas.events import Log
 from schemas.results import SignatureCount, Window
 from schemas.topics import TOPICS
 from streams.log.memory import MemoryLog
-from streams.stages.stamped import MOST_BYTES, bounded, stamped_outputs
+from streams.stages.stamped import MOST_BYTES, stamped_outputs, summary_output
 
 
 def test_a_window_of_three_megabytes_goes_on_whole_in_batches_that_fit() -> None:
@@ -41,6 +43,6 @@ def test_a_summary_that_loses_its_lines_loses_their_order_as_well() -> None:
         SignatureCount(signature=str(number), masked="x" * 10_000, count=1, first=1, last=1) for number in range(2_000)
     ]
     whole = Window(id="w", identity=lines([1]).identity, start=0, end=10, signatures=found[:2], tail=[(0, 1), (1, 1)])
-    assert bounded(whole) == whole
-    cut = bounded(msgspec.structs.replace(whole, signatures=found))
+    assert summary_output(whole, 10).record == whole
+    cut = cast(Window, summary_output(msgspec.structs.replace(whole, signatures=found), 10).record)
     assert (cut.signatures, cut.tail, cut.dropped) == ([], [], {"signatures too large": 2_000})
