@@ -23,6 +23,8 @@ ENOUGH = 3
 """Other words that a form must have to be known by them."""
 SIMILARITY = 0.9
 """Drain's: so many of a form's words must be those of a template."""
+DEPTH = 4
+"""Drain's: of its tree."""
 SHORTEST, LONGEST = 10, 64
 """Words between blanks of what is fed to Drain: of fewer none may differ, and of more the comparing takes its time."""
 PLACES = 32
@@ -83,6 +85,6 @@ def _clusters(texts: list[str]) -> dict[str, str]:
 def _miner() -> TemplateMiner:
     config = TemplateMinerConfig()
     config.drain_sim_th = SIMILARITY
-    config.drain_depth = 4
+    config.drain_depth = DEPTH
     config.profiling_enabled = False
     return TemplateMiner(config=config)

@@ -49,4 +49,4 @@ def test_what_they_found_is_shown_behind_the_rest_and_among_the_templates() -> N
     assert not SUPPORTING & set(shown[:-count])
     assert one.suspects == []
     first = one.templates[0]
-    assert (first.text, first.ranks) == ("shard <NUM>: read retry <NUM> after <NUM> s", "3")
+    assert (first.text, first.ranks) == ("shard <*>: read retry <*> after <*>", "3")

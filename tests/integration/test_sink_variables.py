@@ -11,8 +11,9 @@ from predefined_samples import LINES as PREDEFINED
 from sinks.clickhouse import open_client
 from sinks.migrate import migrate
 from streams.lines.facts import facts_of
+from streams.lines.signature import MASKS
 
-NAME = re.compile(r"<(?:TIME|IP|URL|PATH|UUID|HEX|NUM)>")
+NAME = re.compile("|".join(MASKS.values()))
 UUID = "123e4567-e89b-12d3-a456-426614174000"
 ERROR = 'Traceback (most recent call last):\n  File "t.py", line 12, in f\n    f()\nValueError: shard 7 of 64'
 SAID = [
@@ -21,6 +22,9 @@ SAID = [
     ("to 10.0.0.7:29500 from s3://b/x1 and /data/x_4.bin", ["10.0.0.7:29500", "s3://b/x1", "/data/x_4.bin"]),
     (f"comm 0x55d0a1 id deadbeef12 run {UUID}", ["0x55d0a1", "deadbeef12", UUID]),
     ("rank7 v1.5 -3 1499288625.645942", ["7", "1", "5", "-3", "1499288625.645942"]),
+    ("took 3.2 ms of 850.0 B, then <1 sec", ["3.2 ms", "850.0 B", "<1 sec"]),
+    ("GPU 0000:0f:00.0 of node-7.cluster.example.com at ./a//b", ["0000:0f:00.0", "node-7.cluster.example.com", "./a//b"]),
+    ("at Sun Jul 10 03:55:15 2005", ["Sun Jul 10 03:55:15 2005"]),
     ("first 1\nsecond 2", ["1"]),
     (ERROR, ["7", "64"]),
     ("nothing", []),
