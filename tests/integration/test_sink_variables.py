@@ -23,7 +23,7 @@ SAID = [
     (f"comm 0x55d0a1 id deadbeef12 run {UUID}", ["0x55d0a1", "deadbeef12", UUID]),
     ("rank7 v1.5 -3 1499288625.645942", ["7", "1", "5", "-3", "1499288625.645942"]),
     ("took 3.2 ms of 850.0 B, then <1 sec", ["3.2 ms", "850.0 B", "<1 sec"]),
-    ("GPU 0000:0f:00.0 of node-7.cluster.example.com at ./a//b", ["0000:0f:00.0", "node-7.cluster.example.com", "./a//b"]),
+    ("GPU 0000:0f:00.0 of n-7.gpu.example.com at ./a//b", ["0000:0f:00.0", "n-7.gpu.example.com", "./a//b"]),
     ("at Sun Jul 10 03:55:15 2005", ["Sun Jul 10 03:55:15 2005"]),
     ("first 1\nsecond 2", ["1"]),
     (ERROR, ["7", "64"]),
