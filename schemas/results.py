@@ -137,8 +137,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     Sequences count collectives only; ``operation`` and ``enqueued_at`` are of the last enqueued one. ``outstanding``
     also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
     ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
-    the first that the rank has enqueued and not completed, -1 where there is none. ``inferred`` is whether nobody told
-    when the dump was captured.
+    the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
+    sizes. ``inferred`` is whether nobody told when the dump was captured.
     """
 
     group: str
@@ -153,6 +153,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     only_sends: bool = False
     oldest: int = -1
     oldest_operation: str = ""
+    oldest_shape: str = ""
     oldest_at: int = 0
     inferred: bool = False
 

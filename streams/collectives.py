@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from schemas.results import CollectiveState
 
 States = dict[int, dict[str, CollectiveState]]
@@ -9,6 +11,9 @@ States = dict[int, dict[str, CollectiveState]]
 
 _JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
 """How operations are called that nobody completes before everybody has joined, a leading ``_`` left out."""
+
+_EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
+"""Those for which all ranks bring as much, of one type."""
 
 
 def waits_of(states: States) -> dict[int, list[CollectiveState]]:
@@ -59,6 +64,30 @@ def awaited(wait: CollectiveState) -> tuple[int, str]:
 
 def _age(wait: CollectiveState) -> tuple[int, int, str]:
     return wait.oldest_at or wait.enqueued_at, wait.enqueued_at, wait.group
+
+
+def mismatched(states: States) -> dict[int, CollectiveState]:
+    """Rank to its operation where that is not what most others of the group have enqueued at the same place.
+
+    Nothing where no more than half of those that wait there agree: then it cannot be told who is wrong.
+    """
+    places: dict[tuple[str, int], dict[int, CollectiveState]] = {}
+    for rank, groups in states.items():
+        for one in groups.values():
+            if one.oldest >= 0 and not one.only_sends:
+                places.setdefault((one.group, one.oldest), {})[rank] = one
+    for _, waiting in sorted(places.items()):
+        kinds = Counter(_kind(one) for one in waiting.values())
+        most, count = kinds.most_common(1)[0]
+        if len(kinds) > 1 and 2 * count > len(waiting):
+            return {rank: one for rank, one in waiting.items() if _kind(one) != most}
+    return {}
+
+
+def _kind(one: CollectiveState) -> tuple[str, str]:
+    """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
+    name = one.oldest_operation.lstrip("_")
+    return name, one.oldest_shape if name.startswith(_EQUAL) else ""
 
 
 def shows_all_waits(states: States) -> bool:

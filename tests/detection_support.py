@@ -320,6 +320,8 @@ _SYMPTOM = {
     "never_enqueued": ("collective_laggard", "hang", "collective", "critical", "space"),
     "perhaps_waiting": ("collective_laggard", "hang", "collective", "critical", "space"),
     "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "mismatched": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "never_completed": ("collective_laggard", "hang", "collective", "critical", "space"),
     "unplaced_error": ("unplaced_errors", "crash", "log", "critical", "space"),
     "rank_fault": ("node_faults", "crash", "hardware", "critical", "space"),
     "node_fault": ("node_faults", "crash", "hardware", "warning", "space"),

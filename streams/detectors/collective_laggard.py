@@ -13,7 +13,7 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
-from streams.collectives import States, awaited, laggards, out_of_order, shows_all_waits, stopped, waits_of
+from streams.collectives import States, awaited, laggards, mismatched, out_of_order, shows_all_waits, stopped, waits_of
 from streams.detectors.registry import JobDetector, register
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
 from streams.view import AttemptView, AttemptWindow
@@ -86,6 +86,9 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         apart = out_of_order(current)
         if apart:
             return [self._finding(view, window, stall, current, "out_of_order", apart, blocked)]
+        unlike = mismatched(current)
+        if unlike:
+            return [self._finding(view, window, stall, current, "mismatched", unlike, blocked)]
         return []
 
     def _finding(
@@ -136,6 +139,9 @@ _WORDS = {
     ),
     "out_of_order": _Words(
         "never enqueued {}", "left out {} and went on to the next, unlike its peers in both groups", "code"
+    ),
+    "mismatched": _Words(
+        "enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else", "code"
     ),
     "never_completed": _Words("never completed {}", "has not completed {}, which all its peers have", "hardware"),
 }

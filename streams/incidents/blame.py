@@ -31,6 +31,7 @@ class Reason(Enum):
     OUTSIDE_COMMUNICATION = "one stands outside communication while its peers wait"
     NEVER_ENQUEUED = "one never enqueued what its group waits for"
     NEVER_COMPLETED = "one has not completed what all its peers have, so its own device has stopped"
+    MISMATCHED = "one enqueued another operation than its peers at the same place of their group"
     OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"
     SOURCES_DISAGREE = "stacks and collectives point at different ranks"
     NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
@@ -235,19 +236,25 @@ def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomal
     groups = [one for one in before if one.detector == "collective_laggard"]
     base = _Base.of(anomalies, stalls[0], symptom="hang")
     outside = stacks[-1].suspects if stacks else []
-    if groups and groups[-1].grounds == "out_of_order" and not outside:
-        return base.named(Reason.OUT_OF_ORDER, groups[-1].suspects, area=groups[-1].area)
+    if groups and groups[-1].grounds in _WHATEVER_STACKS_SAY and not outside:
+        return base.named(_WHATEVER_STACKS_SAY[groups[-1].grounds], groups[-1].suspects, area=groups[-1].area)
     behind = _behind(groups[-1], stacks) if groups else []
     area = stacks[-1].area if stacks else "unknown"
     if outside and behind and not _ranks(outside) & _ranks(behind):
         return base.nobody(Reason.SOURCES_DISAGREE)
     if outside:
         return base.named(Reason.OUTSIDE_COMMUNICATION, outside, area=area)
-    if behind and groups[-1].grounds == "never_completed":
-        return base.named(Reason.NEVER_COMPLETED, behind, area=groups[-1].area)
     if behind:
         return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
     return base.nobody(Reason.NOBODY_APART) if stacks or groups else base.unseen()
+
+
+_WHATEVER_STACKS_SAY = {
+    "out_of_order": Reason.OUT_OF_ORDER,
+    "mismatched": Reason.MISMATCHED,
+    "never_completed": Reason.NEVER_COMPLETED,
+}
+"""Grounds of dumps of ranks that wait in communication like all others, so that no stack strikes them out."""
 
 
 def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
@@ -256,6 +263,8 @@ def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
     A dump does not show every wait (a blocking send, a store); a stack inside communication strikes a laggard out.
     Where dumps show no sends, only the one that is left when stacks have struck out all others counts.
     """
+    if group.grounds in _WHATEVER_STACKS_SAY:
+        return group.suspects
     waiting = set(stacks[-1].victims) if stacks else set()
     left = [suspect for suspect in group.suspects if suspect.rank not in waiting]
     if group.grounds == "perhaps_waiting" and (len(left) != 1 or len(left) == len(group.suspects)):

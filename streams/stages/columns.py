@@ -6,6 +6,8 @@ import msgspec
 
 from schemas import events, results
 
+LONGEST_SHAPE = 200
+
 
 class Point(msgspec.Struct, frozen=True):
     """One reading at an iteration."""
@@ -67,6 +69,7 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         only_sends=all(event.point_to_point for event in found),
         oldest=-1 if oldest is None else oldest.sequence,
         oldest_operation="" if oldest is None else oldest.operation,
+        oldest_shape="" if oldest is None else f"{oldest.dtype} {oldest.input_sizes}"[:LONGEST_SHAPE],
         oldest_at=0 if oldest is None else oldest.created,
         inferred=last.time_source == "inferred",
     )

@@ -9,7 +9,7 @@ import pytest
 from detection_support import at, reached
 
 from schemas.results import CollectiveState
-from streams.collectives import States, laggards, stopped
+from streams.collectives import States, laggards, mismatched, stopped
 
 
 def held(
@@ -46,6 +46,33 @@ def test_a_rank_whose_device_has_stopped_has_not_completed_what_all_others_have(
     states: Sequence[CollectiveState | None], apart: list[int]
 ) -> None:
     assert sorted(stopped(world(*states))) == apart
+
+
+@pytest.mark.parametrize(
+    ("kinds", "apart"),
+    [
+        (["all_reduce F [8]", "all_reduce F [8]", "all_gather F [8]", "all_reduce F [8]"], [2]),
+        (["all_reduce F [8]", "all_reduce F [9]", "all_reduce F [8]"], [1]),
+        (["all_reduce F [8]", "all_reduce H [8]", "all_reduce F [8]"], [1]),
+        (["all_to_all F [8]", "all_to_all F [9]", "all_to_all F [8]"], []),
+        (["all_reduce F [8]", "all_gather F [8]"], []),
+        (["all_reduce F [8]", "all_reduce F [8]", "barrier", "barrier"], []),
+        (["all_reduce F [8]"] * 4, []),
+        ([], []),
+    ],
+)
+def test_most_that_wait_at_a_place_agree_on_what_it_is(kinds: list[str], apart: list[int]) -> None:
+    states: States = {}
+    for rank, kind in enumerate(kinds):
+        operation, _, shape = kind.partition(" ")
+        one = held("a", 41, 40, operation=operation)
+        states[rank] = {"a": msgspec.structs.replace(one, oldest_shape=shape)}
+    assert sorted(mismatched(states)) == apart
+
+
+def test_operations_at_different_places_are_not_compared() -> None:
+    states = world(held("a", 41, 40), held("a", 42, 41, operation="barrier"), held("a", 41, 40))
+    assert mismatched(states) == {}
 
 
 def test_counts_of_sends_are_not_compared() -> None:
