@@ -150,7 +150,7 @@ def line_of(name: str, row: dict[str, float]) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--lines", type=int, default=200_000)
+    arguments.add_argument("--lines", type=int, default=100_000)
     arguments.add_argument("--baselines", type=Path, default=SHARED / "tools" / "baselines")
     arguments.add_argument("--corpora", type=Path, default=SHARED / "data" / "loghub-2k" / "original")
     arguments.add_argument("--only", nargs="+", default=[])
