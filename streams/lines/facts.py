@@ -107,8 +107,8 @@ def _of_lines(lines: Sequence[str]) -> list[Facts]:
     folding = [at for at in unknown if at not in apart]
     for at, whole in zip(folding, fold_hexadecimal_of([lines[at] for at in folding]), strict=True):
         facts = known[at] = _of_folded(whole)
-        # Others that look so with their digits folded must not hold a hexadecimal word either.
-        if whole == folded[at] and not may_be_hexadecimal(whole):
+        # Others that look so with their digits folded must not hold a hexadecimal word either, nor a code.
+        if whole == folded[at] and not may_be_hexadecimal(whole) and not _hangs_on_its_text(whole):
             _KNOWN.remember(whole, facts)
     return [facts or _facts(line, shape(line)) for facts, line in zip(known, lines, strict=True)]
 

@@ -226,3 +226,17 @@ def test_a_short_word_and_a_hexadecimal_one_are_told_apart_whichever_came_first(
     short, long = "id 0abc is read", "id 12345678abc is read"
     for lines in ([short, long], [long, short], [short] * 10 + [long] * 10):
         assert {facts.masked for facts in facts_of_all(lines)} == {"id <NUM>abc is read", "id <HEX> is read"}
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        ("NVRM: Xid (PCI:0000:10:00): 1234567, pid=1", "NVRM: Xid (PCI:0000:10:00): 79, pid=1"),
+        (f"NVRM: Xid (PCI:0000:10:{'0' * 120}): 79, pid=1", "NVRM: Xid (PCI:0000:10:00): 79, pid=1"),
+        ("detected NVSwitch fatal error 1234567 on x", "detected NVSwitch fatal error 12028 on x"),
+    ],
+)
+def test_a_code_is_told_from_a_number_that_is_none_whichever_came_first(number: str, code: str) -> None:
+    for lines in ([number, code], [code, number]):
+        for line in lines:
+            agree(line)
