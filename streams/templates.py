@@ -94,7 +94,6 @@ class TemplateBook:
 
     def learn(self, summaries: list[Window]) -> list[Template]:
         """Take in the window's new signatures; returns the templates that are new or changed, in order of their ids."""
-        before = self._members()
         for count in sorted(self._fresh(summaries), key=lambda count: (count.masked, count.signature)):
             known = self.state.predefined if count.predefined else self.state.mined
             if len(known) >= self._limit:
@@ -110,6 +109,7 @@ class TemplateBook:
                 self._forms[count.signature] = form_of(count.masked)
         if len(self.state.mined) + len(self.state.predefined) == len(self._ids):
             return []
+        before = self._members()
         self._regroup()
         after = self._members()
         return [self._record(id_, after[id_]) for id_ in sorted(after) if after[id_] != before.get(id_)]
