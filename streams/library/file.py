@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -46,10 +47,13 @@ def read_library(path: Path) -> Library:
 
 def write_library(path: Path, library: Library) -> None:
     """Write the file as a whole, or leave what was there. Raises LibraryError."""
+    if not path.name:
+        raise LibraryError(f"cannot write {path}: is a directory")
     beside = path.with_name(path.name + ".part")
     try:
         beside.write_text(text_of(library), encoding="utf-8")
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         raise LibraryError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None

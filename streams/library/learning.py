@@ -65,11 +65,13 @@ def learned(log: Log, name: str) -> Library:
         healthy = _healthy(draft, frameworks.get(draft.job, ""), counted)
         jobs.append(healthy)
         for template, phases in counted.items():
-            texts[template] = templates[draft.job, template].text
+            text = shortened(templates[draft.job, template].text, MOST_TEXT)
+            # Jobs may call a predefined template by other lines of it; as in a merge, no order decides.
+            texts[template] = min(text, texts.get(template, text))
             printed.setdefault(template, {})[healthy.id] = phases
     if not jobs:
         raise LibraryError("no rank printed anything, so there is nothing to learn")
-    found = [LearnedTemplate(id=id_, text=shortened(texts[id_], MOST_TEXT), printed=printed[id_]) for id_ in texts]
+    found = [LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_]) for id_ in texts]
     return made(name, jobs, found)
 
 

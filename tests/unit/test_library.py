@@ -202,6 +202,17 @@ def test_files_that_cannot_be_read_or_written_say_so(three: list[Library], tmp_p
         read_library(tmp_path)
     with pytest.raises(LibraryError, match=r"cannot write .*: no such file or directory"):
         write_library(tmp_path / "absent" / "library.json", three[0])
+    (tmp_path / "file").touch()
+    with pytest.raises(LibraryError, match=r"cannot write .*: not a directory"):
+        write_library(tmp_path / "file" / "library.json", three[0])
+    with pytest.raises(LibraryError, match=r"cannot write .*: file name too long"):
+        write_library(tmp_path / ("x" * 300), three[0])
+    with pytest.raises(LibraryError, match=r"cannot write \.: is a directory"):
+        write_library(Path(), three[0])
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(LibraryError, match=r"cannot write .*: is a directory"):
+        write_library(tmp_path / "folder", three[0])
+    assert not (tmp_path / "folder.part").exists()
     with (tmp_path / "large").open("wb") as large:
         large.truncate(MOST_BYTES + 1)
     with pytest.raises(LibraryError, match="larger than"):
@@ -233,3 +244,16 @@ def test_merging_under_other_masks_is_refused(three: list[Library]) -> None:
     other = msgspec.structs.replace(three[1], masks="another")
     with pytest.raises(LibraryError, match="other masks of lines"):
         merged([three[0], other], "healthy")
+
+
+def test_jobs_in_one_log_are_learned_as_one_by_one_and_merged() -> None:
+    lines = {
+        "a": "mlx5_core 0000:1a:00.0 enp26s0f0: Link down",
+        "b": "mlx5_core 0000:1a:00.0 mlx5_0: Port: 1 Link DOWN",
+    }
+    alone = {job: steady(job, 2, 8) for job in lines}
+    both = Script("a")
+    for job, line in lines.items():
+        alone[job].log(worker(job, 0), 3.1, line)
+        both.observations += alone[job].observations
+    assert library_of(both) == library_of(*alone.values()) == library_of(*reversed(alone.values()))
