@@ -17,12 +17,12 @@ STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard"})
 """Detectors that speak only while the job stands still."""
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
-
-
 _MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "rank_fault", "node_fault"})
 """Grounds of what a job may live through."""
 CONTEXT_NS = 600 * SECOND
 """How long before a symptom a fault of a node may lie and still have to do with it."""
+EXACT_NS = 10 * SECOND
+"""A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
 
 
 class Reason(Enum):
@@ -62,9 +62,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What blame must know besides the anomalies. ``members`` maps rank to node; ``now`` is the window's end.
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
-    must come for a standstill, ``exited`` has the times of ends with a
-    failure, ``living`` who showed life within the last window, ``unobserved`` whose node's producer is silent as well,
-    ``expected`` is how many ranks there should be.
+    must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
+    last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be.
     """
 
     members: dict[int, str]
@@ -102,13 +101,20 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if self.iterated is None or any(end <= self.iterated for end in ends):
             return False
-        precision = 0 if failure.grounds == "cascade" else failure.precision_ns
-        return self.iterated > failure.onset + precision + margin_ns(self.step_ns)
+        return self.iterated > failure.onset + _inexactness(failure) + margin_ns(self.step_ns)
 
 
 def margin_ns(step: int) -> int:
     """How long after an error an iteration that was under way may still be reported."""
     return 2 * max(step, SECOND)
+
+
+def _inexactness(trouble: Anomaly) -> int:
+    """How far off a trouble may be when it is held against iterations and stalls (ns); cascades are taken as printed.
+
+    Many ranks print those, and the first of all is not far off.
+    """
+    return 0 if trouble.grounds == "cascade" else trouble.precision_ns
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +149,8 @@ def _faults(anomalies: list[Anomaly], situation: Situation) -> Decision:
     base = _Base.of(anomalies, anomalies[0], symptom=anomalies[0].symptom)
     if all(situation.survived(one, anomalies) for one in anomalies):
         return base.nobody(Reason.SURVIVED)
-    return _placed(base.nobody(Reason.NODE_FAULT, area=anomalies[0].area), anomalies)
+    dated = [one for one in anomalies if one.severity != "info"]
+    return _placed(base.nobody(Reason.NODE_FAULT, area=anomalies[0].area), dated)
 
 
 _UNEXPLAINED = frozenset(
@@ -229,7 +236,7 @@ def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) ->
 def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly]) -> Decision:
     # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
     troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
-    trouble = min((one.onset - (one.grounds != "cascade") * one.precision_ns for one in troubles), default=None)
+    trouble = min((one.onset - _inexactness(one) for one in troubles), default=None)
     first = stalls[0].end
     before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
     stacks = [one for one in before if one.detector == "stack_minority"]
@@ -281,7 +288,8 @@ def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situati
     together = [one for one in failures if not _after(one, first)]
     # What a node says of a GPU or of memory is no consequence of what others print at about that time.
     told = [one for one in together if one.grounds == "rank_fault" and one.area != "code"]
-    cause, suspects = (told[0], _merged(told)) if len(_merged(told)) == 1 else (first, _merged(together))
+    told = [one for one in told if one.precision_ns <= EXACT_NS]
+    cause, suspects = (_first(told), _merged(told)) if len(_merged(told)) == 1 else (first, _merged(together))
     base = _Base.of(anomalies, first, symptom=cause.symptom)
     ranks = sorted({suspect.rank for suspect in suspects if suspect.rank is not None})
     alike = [one for one in failures if one.grounds == first.grounds and one.templates == first.templates]

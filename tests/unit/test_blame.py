@@ -9,7 +9,7 @@ from detection_support import FIXED, anomaly, at, situation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Suspect
 from streams.incidents.blame import Decision, Reason, Situation, decide
 
 RANKS = 8
@@ -79,6 +79,7 @@ TABLE: list[Row] = [
     ("sources disagree, neither waits", Reason.SOURCES_DISAGREE, [], [stall(), anomaly("outside_communication", [5], others(2, 5), start=10, onset=9), behind(2)], situation()),
     ("perhaps all wait for one that is not seen", Reason.NOBODY_APART, [], [stall(), perhaps(2, 5, 6)], situation()),
     ("the one that no stack shows waiting", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), perhaps(2, 5, 6)], situation()),
+    ("one has not completed what its peers have", Reason.NEVER_COMPLETED, [5], [stall(), anomaly("never_completed", [5], others(5), start=10, onset=9)], situation()),
     ("one went on without a collective", Reason.OUT_OF_ORDER, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("out_of_order", [5], others(5), start=10, onset=9)], situation()),
     ("one enqueued something else", Reason.MISMATCHED, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("mismatched", [5], others(5), start=10, onset=9)], situation()),
     ("the devices of two have stopped", Reason.NEVER_COMPLETED, [2, 5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("never_completed", [2, 5], others(2, 5), start=10, onset=9)], situation()),
@@ -117,6 +118,7 @@ TABLE: list[Row] = [
     ("an error of nobody known, and iterations go on", Reason.SURVIVED, [], [unplaced()], situation(iterated=at(19))),
     ("a GPU is lost, then its peers", Reason.RANK_FAULT, [5], [fault(5), cascade(*others(5), onset=12)], situation()),
     ("a GPU is lost and two print errors", Reason.RANK_FAULT, [5], [fault(5), error(5, 11), error(2, 11, "b"), cascade(*others(5), onset=12)], situation()),
+    ("a GPU is lost at about that time, and another prints an error", Reason.SEVERAL_CANDIDATES, [], [fault(5, precision_ns=60 * 10**9), error(2, 11, "b"), cascade(*others(2, 5), onset=12)], situation()),
     ("two GPUs of two nodes are lost", Reason.SEVERAL_CANDIDATES, [], [fault(5), fault(2), cascade(0, 1, onset=12)], situation()),
     ("a GPU is lost after its peers were", Reason.ONLY_CASCADES, [], [cascade(*others(5, 6), onset=11), fault(5, 14)], situation()),
     ("a program faults first", Reason.RANK_FAULT, [5], [fault(5, area="code"), cascade(*others(5), onset=12)], situation()),
@@ -322,6 +324,16 @@ def test_only_who_some_anomaly_suspects_is_ever_named(anomalies: list[Anomaly], 
     decision = decide([opening[0], *(one for one in joined if one is not opening[0])], situation(knows_layout=knows))
     assert set(named(decision)) <= {suspect.rank for one in joined for suspect in one.suspects}
     assert (decision.verdict == "supported") >= bool(named(decision))
+
+
+def place(node: str) -> Suspect:
+    return Suspect(rank=None, node=node, score=0.5, why="")
+
+
+def test_where_to_look_is_said_of_faults_whose_time_is_known() -> None:
+    unknown = msgspec.structs.replace(fault(None, severity="info"), suspects=[place("node09")])
+    known = msgspec.structs.replace(fault(None), suspects=[place("node01")])
+    assert [place.node for place in decide([known, unknown], situation()).places] == ["node01"]
 
 
 def test_each_suspect_stands_once_with_its_best_score() -> None:
