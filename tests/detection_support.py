@@ -25,7 +25,7 @@ from schemas.results import (
     Window,
 )
 from streams.detectors.registry import JobDetector
-from streams.incidents.blame import Situation
+from streams.incidents.situation import Situation
 from streams.lines.facts import facts_of
 from streams.lines.fatal import fatal_of
 from streams.stacks import spans_of

@@ -10,8 +10,9 @@ import msgspec
 from schemas.ids import stable_id
 from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate
 from streams.detectors.registry import is_supporting
-from streams.incidents.blame import Situation, decide, margin_ns
+from streams.incidents.blame import decide
 from streams.incidents.compose import compose
+from streams.incidents.situation import Situation, margin_ns
 from streams.stall import StallRule, over, silence_ns
 from streams.view import AttemptView, AttemptWindow
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schemas.identity import rank_ranges
 from schemas.ids import notification_key
 from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
-from streams.incidents.blame import Decision, Reason
+from streams.incidents.decision import Decision, Reason
 from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")

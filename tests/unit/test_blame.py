@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Anomaly, Suspect
-from streams.incidents.blame import Decision, Reason, Situation, decide
+from streams.incidents.blame import decide
+from streams.incidents.decision import Decision, Reason
+from streams.incidents.situation import Situation
 
 RANKS = 8
 

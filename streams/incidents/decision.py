@@ -1,0 +1,120 @@
+"""What blame decides: whom the evidence supports, how surely, and for which reason."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from schemas.results import Anomaly, Area, Suspect, Symptom, Verdict
+
+
+class Reason(Enum):
+    """Why blame decided as it did."""
+
+    OUTSIDE_COMMUNICATION = "one stands outside communication while its peers wait"
+    NEVER_ENQUEUED = "one never enqueued what its group waits for"
+    NEVER_COMPLETED = "one has not completed what all its peers have, so its own device has stopped"
+    MISMATCHED = "one enqueued another operation than its peers at the same place of their group"
+    OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"
+    SOURCES_DISAGREE = "stacks and collectives point at different ranks"
+    NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
+    NOTHING_OBSERVED = "the job stands still and neither stacks nor dumps of it were observed"
+    NO_PEERS = "one failed by an error of its own, but no peer was observed to hold it against"
+    OWN_ERROR = "one failed by an error of its own, the others by its loss"
+    OWN_DEATH = "one died by a signal that nobody here had sent"
+    RANK_FAULT = "its node reported a fault of its GPU or process, no later than its peers lost it"
+    NODE_FAULT = "a node reported a fault, and nothing tells which rank it hit"
+    ONE_NODE = "all that failed of their own are on one node"
+    ALL_ALIKE = "all ranks fail alike; no rank is to blame"
+    SEVERAL_CANDIDATES = "several failed of their own at the same time"
+    UNPLACED = "an error was printed by a worker whose rank is not known, and nothing shows that it came later"
+    SURVIVED = "its iterations went on after the error"
+    PENDING_PEERS = "its peers' reaction has not been seen yet"
+    ONLY_CASCADES = "only errors that a lost peer causes were seen"
+    SILENT_ONE = "all others report a lost or late peer, one says nothing"
+    VANISHED = "one shows no life while its node and its peers do"
+    SLOW_AND_CHANGED = "one is slower than its peers and than its own past"
+    SLOW_KNOWN_LAYOUT = "one is slower than peers of its role and stage"
+    SLOW_UNKNOWN_LAYOUT = "one is slower than others, but roles and stages are not known"
+    MANY_SLOW = "too many are slow for one to be at fault"
+    OWN_SERIES = "its own series showed it before the reduction"
+    AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision and its reason; ``places`` are nodes and devices to look at where no rank is named."""
+
+    symptom: Symptom
+    area: Area
+    verdict: Verdict
+    reason: Reason
+    onset: int
+    iteration: int | None
+    suspects: list[Suspect]
+    victims: list[int]
+    places: list[Suspect] = []
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """What all decisions of one incident share."""
+
+    symptom: Symptom
+    onset: int
+    iteration: int | None
+    victims: list[int]
+
+    @classmethod
+    def of(cls, anomalies: list[Anomaly], first: Anomaly, *, symptom: Symptom) -> Base:
+        """What the decision rests on: symptom as given, onset and iteration of ``first``, victims of all."""
+        victims = sorted({rank for one in anomalies for rank in one.victims})
+        return cls(
+            symptom=symptom,
+            onset=first.onset,
+            iteration=first.iteration,
+            victims=victims,
+        )
+
+    def nobody(self, reason: Reason, *, area: Area = "unknown") -> Decision:
+        """Ambiguous: no rank is named. What the evidence leans to stays in its text."""
+        return self._decision("ambiguous", reason, [], area)
+
+    def unseen(self) -> Decision:
+        """Unavailable: what would tell the ranks apart was not observed."""
+        return self._decision("unavailable", Reason.NOTHING_OBSERVED, [], "unknown")
+
+    def everybody(self, reason: Reason, *, area: Area) -> Decision:
+        """Supported, of the whole job: no rank is named."""
+        return self._decision("supported", reason, [], area)
+
+    def named(self, reason: Reason, suspects: list[Suspect], *, area: Area) -> Decision:
+        """Supported: these ranks are named."""
+        return self._decision("supported", reason, suspects, area)
+
+    def _decision(self, verdict: Verdict, reason: Reason, suspects: list[Suspect], area: Area) -> Decision:
+        named = {suspect.rank for suspect in suspects}
+        return Decision(
+            symptom=self.symptom,
+            area=area,
+            verdict=verdict,
+            reason=reason,
+            onset=self.onset,
+            iteration=self.iteration,
+            suspects=suspects,
+            victims=[rank for rank in self.victims if rank not in named],
+        )
+
+
+def merged(anomalies: list[Anomaly]) -> list[Suspect]:
+    """Each rank once, with its best-scored reason, highest score first."""
+    best: dict[int | None, Suspect] = {}
+    for one in anomalies:
+        for suspect in one.suspects:
+            if suspect.rank not in best or suspect.score > best[suspect.rank].score:
+                best[suspect.rank] = suspect
+    return sorted(best.values(), key=lambda suspect: (-suspect.score, suspect.rank is None, suspect.rank or 0))
+
+
+def ranks_of(suspects: list[Suspect]) -> set[int | None]:
+    """The ranks of these, null among them for a place without one."""
+    return {suspect.rank for suspect in suspects}
