@@ -20,7 +20,6 @@ from streams.view import AttemptView, AttemptWindow, Fault
 MOST_UNCLAIMED = 1000
 SHOWN_ABSENT = 2
 LONGEST_NUMBER = 10
-TRAINER = "trainer"
 OF_NODES = ("kernel", "system")
 
 
@@ -146,7 +145,9 @@ class JobKeeper:
                 nodes.append(summary)
             else:
                 ranked.setdefault(_attempt_of(summary), []).append(summary)
-        unplaced = [(one.identity, fatal) for one in nodes for fatal in one.fatals if fatal.process_type == TRAINER]
+        unplaced = [
+            (one.identity, fatal) for one in nodes for fatal in one.fatals if fatal.process_type not in OF_NODES
+        ]
         self._open_attempts(start, ranked)
         if not self._attempts:
             # An error of nobody known is one of the attempt that its log speaks of.

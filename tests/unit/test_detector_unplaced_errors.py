@@ -66,8 +66,9 @@ def crash(said: Identity | None, kind: str = "") -> list[Incident]:
     return list({one.id: one for one in records(log, "incidents")}.values())
 
 
-def test_a_crash_whose_cause_nobody_can_place_is_ambiguous() -> None:
-    (incident,) = crash(unknown(node_of(2)), "trainer")
+@pytest.mark.parametrize("kind", ["trainer", "dataloader"])
+def test_a_crash_whose_cause_nobody_can_place_is_ambiguous(kind: str) -> None:
+    (incident,) = crash(unknown(node_of(2)), kind)
     assert (incident.verdict, incident.suspects, incident.severity) == ("ambiguous", [], "critical")
     assert incident.reason.startswith("an error was printed by a worker whose rank is not known")
     assert any("bad shard" in one.text for one in incident.evidence)
