@@ -6,11 +6,9 @@ import msgspec
 
 from schemas.events import Log
 from schemas.identity import Identity
-from schemas.results import Fatal
 from streams.lines.fatal import fatal_of, follow
+from streams.stages.fatals import Fatals
 
-MOST_FATALS = 256
-"""Of one node in one window; a GPU that is gone can fill the ring buffer with one and the same line."""
 _PASSES_ON = ("launcher", "sampler")
 """Whose errors are those of others, or of nobody's training."""
 
@@ -20,19 +18,16 @@ def trains(identity: Identity, event: Log) -> bool:
     return (event.process_type or identity.process_type) == "trainer"
 
 
-def take(fatals: list[Fatal], identity: Identity, event: Log) -> str:
-    """Adds what is fatal about a line that may be; returns why it was left out, or nothing.
+def take(fatals: Fatals, identity: Identity, event: Log) -> None:
+    """Adds what is fatal about a line that may be.
 
     What an error of a worker was raised under is not known, so it counts as if training had begun.
     """
     kind = event.process_type or identity.process_type
     if kind in _PASSES_ON:
-        return ""
+        return
     fatal = fatal_of(event, trained=True)
     if fatal is None:
-        follow(fatals, event.text)
-        return ""
-    if len(fatals) >= MOST_FATALS:
-        return "fatals"
-    fatals.append(msgspec.structs.replace(fatal, process_type=kind))
-    return ""
+        follow(fatals.kept, event.text)
+    else:
+        fatals.add(msgspec.structs.replace(fatal, process_type=kind))

@@ -22,6 +22,7 @@ from streams.lines.series import NOTHING, report_of
 from streams.stacks import spans_of
 from streams.stages import node
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
+from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
 
 EXTREME = 1e300
@@ -70,7 +71,7 @@ class _Draft:
         self.signatures: dict[str, _Signature] = {}
         self.points: dict[str, list[Point]] = {}
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
-        self.fatals: list[results.Fatal] = []
+        self.fatals = Fatals()
         self.exits: list[results.Exit] = []
         self.collectives: dict[tuple[str, int], list[events.Collective]] = {}
         self.stacks: list[events.Stack] = []
@@ -109,6 +110,8 @@ def summarise(
     facts = facts_of_all([event.text for event in logs]) if known is None else known
     _count_lines(draft, logs, facts, config)
     stamped = _taken(draft, identity, state, ordered, facts)
+    if draft.fatals.left_out:
+        draft.dropped["fatals"] = draft.fatals.left_out
     start = window * config.window_ns
     signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
@@ -134,7 +137,7 @@ def summarise(
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
         gauges=[gauge_of(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
         stacks=spans_of(draft.stacks),
-        fatals=draft.fatals,
+        fatals=draft.fatals.kept,
         exits=draft.exits,
         stopped=draft.stopped,
         finished=draft.finished,
@@ -192,8 +195,8 @@ def _node_line(draft: _Draft, identity: Identity, state: WorkerState, event: eve
     draft.exits.extend(exits_of(event))
     if stopped_by_owner(event.text):
         draft.stopped = min(event.time, draft.stopped or event.time)
-    if facts.trouble and (reason := node.take(draft.fatals, identity, event)):
-        _drop(draft, reason)
+    if facts.trouble:
+        node.take(draft.fatals, identity, event)
     if facts.readings and node.trains(identity, event):
         _heard(draft, state, event)
 
@@ -209,10 +212,10 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     state.phase = turned
     fatal = fatal_of(event, trained=state.trained) if facts.trouble else None
     if fatal is not None:
-        draft.fatals.append(fatal)
+        draft.fatals.add(fatal)
         return
     if facts.trouble:
-        follow(draft.fatals, event.text)
+        follow(draft.fatals.kept, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.device and (device := device_of(event.text)):
