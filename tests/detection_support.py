@@ -323,6 +323,7 @@ _SYMPTOM = {
     "mismatched": ("collective_laggard", "hang", "collective", "critical", "space"),
     "never_completed": ("collective_laggard", "hang", "collective", "critical", "space"),
     "unplaced_error": ("unplaced_errors", "crash", "log", "critical", "space"),
+    "unplaced_besides": ("unplaced_errors", "crash", "log", "critical", "space"),
     "rank_fault": ("node_faults", "crash", "hardware", "critical", "space"),
     "node_fault": ("node_faults", "crash", "hardware", "warning", "space"),
     "own_error": ("fatal_lines", "crash", "log", "critical", "space"),

@@ -44,6 +44,12 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
         slack = int(self.config.own_slack_s * 1e9)
         return view.stopped is not None and fatal.time + fatal.precision_ns >= view.stopped - slack
 
+    def _grounds(self, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> str:
+        """Whether others have printed it than ranks that are known to: oftener than those ranks' own files hold it."""
+        signature = group[0][1].signature
+        known = sum(fatal.signature == signature for summary in window.summaries for fatal in summary.fatals)
+        return "unplaced_besides" if 0 < known < len(group) else "unplaced_error"
+
     def _anomaly(self, view: AttemptView, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> Anomaly:
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
         nodes = sorted({node for node, _ in group if node})
@@ -57,10 +63,10 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
             layer="log",
             symptom=first.symptom,
             area=first.area,
-            grounds="unplaced_error",
+            grounds=self._grounds(window, group),
             severity="critical",
             text=f"a worker whose rank is not known{where}: {shortened(first.text, 500)}",
-            peers=f"{len(view.members)} observed ranks, none of which is known to have printed it",
+            peers=f"{len(view.members)} ranks were observed; printed {len(group)} times in files of nobody known",
             iteration=view.clock.iteration,
             phase=view.phase,
             templates=[first.signature],

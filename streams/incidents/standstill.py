@@ -74,9 +74,16 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 
 def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
-    """Errors of nobody known, without those that a rank is known to have printed as well (in another file)."""
+    """Errors of nobody known, without those that a rank is known to have printed as well (in another file).
+
+    Where they were printed more often than by ranks that are known, somebody else has printed them, too.
+    """
     known = {signature for one in anomalies if one.grounds == "own_error" for signature in one.templates}
-    return [one for one in anomalies if one.grounds == "unplaced_error" and not known & set(one.templates)]
+    return [
+        one
+        for one in anomalies
+        if one.grounds == "unplaced_besides" or (one.grounds == "unplaced_error" and not known & set(one.templates))
+    ]
 
 
 def _first(failures: list[Anomaly]) -> Anomaly:

@@ -115,6 +115,7 @@ TABLE: list[Row] = [
     ("an error of nobody known before that of a rank", Reason.UNPLACED, [], [unplaced(12), error(6, 19), cascade(*others(6))], situation()),
     ("an error of nobody known long after that of a rank", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6)), unplaced(18)], situation()),
     ("an error of a rank that another file has as well", Reason.OWN_ERROR, [6], [error(6), unplaced(11, "a"), cascade(*others(6))], situation()),
+    ("an error of a rank that others print as well, nobody knows who", Reason.UNPLACED, [], [error(6), anomaly("unplaced_besides", start=10, onset=11, templates=["a"]), cascade(*others(6))], situation()),
     ("an error of nobody known after a standstill", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), unplaced(35)], situation()),
     ("an error of nobody known before a standstill", Reason.UNPLACED, [], [unplaced(8), stall(), outside(5)], situation()),
     ("an error of nobody known, and iterations go on", Reason.SURVIVED, [], [unplaced()], situation(iterated=at(19))),

@@ -38,6 +38,19 @@ def test_each_error_is_a_finding_that_names_nobody() -> None:
     assert any("on node01, node02" in text for text in (one.text, other.text))
 
 
+@pytest.mark.parametrize(
+    ("by_ranks", "by_others", "grounds"),
+    [(0, 2, "unplaced_error"), (1, 1, "unplaced_error"), (2, 2, "unplaced_error"), (1, 2, "unplaced_besides")],
+)
+def test_what_is_printed_oftener_than_by_known_ranks_is_others_as_well(
+    by_ranks: int, by_others: int, grounds: str
+) -> None:
+    summaries = [summary(0, 10, fatals=[line(OWN, 12)] * by_ranks), summary(1, 10)]
+    window = closed(summaries, 10, unplaced=[("node01", line(OWN, 12))] * by_others)
+    (one,) = run(UnplacedErrors(), new_view(), [healthy(4), window])[-1]
+    assert one.grounds == grounds
+
+
 def test_the_loss_of_a_peer_says_nothing_without_its_rank() -> None:
     assert found(("node01", line(CLOSED, 12))) == []
 
