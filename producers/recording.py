@@ -19,7 +19,7 @@ from producers.levels import level_of
 from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
-from producers.printed import printed_stacks
+from producers.printed_stacks import printed_stacks
 from producers.readers import collectives, launcher, metrics, pids, stacks, system
 from producers.rows import near
 from producers.scan import scan

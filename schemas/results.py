@@ -266,7 +266,8 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``suspects`` are the ranks it singles out, ``victims`` those it shows waiting or failing with others,
     ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
-    detector's reason, a stable word. ``library`` is the version of the learned library that it rests on.
+    detector's reason, a stable word. ``templates`` are signatures of lines, or ids of templates where the axis is
+    ``cross-job``; ``library`` is the version of the learned library that it rests on.
     """
 
     id: str

@@ -29,7 +29,7 @@ import pytest
 import streams.lines
 
 READERS = [
-    *("producers.heads", "producers.printed", "producers.readers.plain", "producers.readers.system"),
+    *("producers.heads", "producers.printed_stacks", "producers.readers.plain", "producers.readers.system"),
     "producers.stacktext",
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
