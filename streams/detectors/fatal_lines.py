@@ -12,6 +12,7 @@ from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly, Fatal
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.troubles import beside, of_the_stop
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -58,11 +59,8 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
 
         An error of a rank's own before the stop is no part of it: launchers stop each other after a failure.
         """
-        if view.stopped is not None:
-            slack = self.config.stop_slack_s if fatal.role == "cascade" else self.config.own_slack_s
-            if fatal.time + fatal.precision_ns >= view.stopped - int(slack * 1e9):
-                return True
-        return view.finished and fatal.role == "cascade"
+        slack = self.config.stop_slack_s if fatal.role == "cascade" else self.config.own_slack_s
+        return of_the_stop(fatal, view.stopped, slack) or (view.finished and fatal.role == "cascade")
 
     def _candidate(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
@@ -110,15 +108,6 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             phase=view.phase,
             victims=ranks,
         )
-
-
-def beside(fatal: Fatal) -> str:
-    """What the vendor says to do, and which codes of the same GPU came after."""
-    said = [
-        f"the vendor says {fatal.values['action']}" if "action" in fatal.values else "",
-        f"followed by Xid {fatal.values['followed_by'].replace(' ', ', ')}" if "followed_by" in fatal.values else "",
-    ]
-    return f" ({'; '.join(one for one in said if one)})" if any(said) else ""
 
 
 def _first_by_rank(group: list[tuple[int, Fatal]]) -> list[tuple[int, Fatal]]:

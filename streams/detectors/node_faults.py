@@ -11,8 +11,8 @@ import msgspec
 from schemas.identity import shortened
 from schemas.results import Anomaly, Layer, Severity, Suspect
 from streams.checks import require
-from streams.detectors.fatal_lines import beside
 from streams.detectors.registry import JobDetector, register
+from streams.troubles import beside, of_the_stop
 from streams.view import AttemptView, AttemptWindow, Fault
 
 
@@ -54,10 +54,8 @@ class NodeFaults(JobDetector[NodeFaultsConfig, NodeFaultsState]):
 
     def _after_the_end(self, view: AttemptView, fault: Fault) -> bool:
         alive = max((member.last_life for member in view.members.values()), default=fault.fatal.time)
-        if fault.fatal.time > alive + int(self.config.gone_s * 1e9):
-            return True
-        slack = int(self.config.own_slack_s * 1e9)
-        return view.stopped is not None and fault.fatal.time + fault.fatal.precision_ns >= view.stopped - slack
+        gone = fault.fatal.time > alive + int(self.config.gone_s * 1e9)
+        return gone or of_the_stop(fault.fatal, view.stopped, self.config.own_slack_s)
 
     def _anomaly(self, view: AttemptView, window: AttemptWindow, group: list[Fault]) -> Anomaly:
         first = min(group, key=lambda fault: fault.fatal.time)

@@ -8,6 +8,7 @@ from schemas.identity import shortened
 from schemas.results import Anomaly, Fatal
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.troubles import of_the_stop
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -36,13 +37,9 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
         """A finding for each signature."""
         found: dict[str, list[tuple[str, Fatal]]] = {}
         for node, fatal in window.unplaced:
-            if fatal.role == "candidate" and not self._after_the_stop(view, fatal):
+            if fatal.role == "candidate" and not of_the_stop(fatal, view.stopped, self.config.own_slack_s):
                 found.setdefault(fatal.signature, []).append((node, fatal))
         return [self._anomaly(view, window, group) for _, group in sorted(found.items())]
-
-    def _after_the_stop(self, view: AttemptView, fatal: Fatal) -> bool:
-        slack = int(self.config.own_slack_s * 1e9)
-        return view.stopped is not None and fatal.time + fatal.precision_ns >= view.stopped - slack
 
     def _grounds(self, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> str:
         """Whether others have printed it than ranks that are known to: oftener than those ranks' own files hold it."""
