@@ -17,7 +17,7 @@ class Reason(Enum):
     NEVER_COMPLETED = "one has not completed what all its peers have, so its own device has stopped"
     MISMATCHED = "one enqueued another operation than its peers at the same place of their group"
     OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"
-    SOURCES_DISAGREE = "stacks and collectives point at different ranks"
+    SOURCES_DISAGREE = "what was observed points at different ranks"
     NOBODY_APART = "the job stands still and nothing observed tells the ranks apart"
     NOTHING_OBSERVED = "the job stands still and neither stacks nor dumps of it were observed"
     NO_PEERS = "one failed by an error of its own, but no peer was observed to hold it against"

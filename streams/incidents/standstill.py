@@ -66,7 +66,7 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
         first = _first([*unplaced, *untouched])
         return Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
     if untouched:
-        return _crash(anomalies, untouched, situation)
+        return _uncontradicted(_crash(anomalies, untouched, situation), stalls, untouched, situation)
     gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
     if gone_on and not own:
         return Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom).nobody(Reason.SURVIVED)
@@ -114,6 +114,18 @@ def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) ->
     """Whether a failure came before the silence was long enough to mean anything: then it is why nothing comes."""
     failed = min((one.onset - one.precision_ns for one in failures), default=None)
     return failed is not None and failed < stall.onset + situation.silence_ns
+
+
+def _uncontradicted(
+    decision: Decision, stalls: list[Anomaly], failures: list[Anomaly], situation: Situation
+) -> Decision:
+    """A decision on failures, unless they may as well have come after a standstill in which others stand apart."""
+    if not stalls or any(one.onset + one.precision_ns < stalls[0].onset + situation.silence_ns for one in failures):
+        return decision
+    apart = ranks_of([suspect for one in stalls for suspect in one.suspects])
+    if not decision.suspects or not apart or apart & ranks_of(decision.suspects):
+        return decision
+    return msgspec.structs.replace(decision, verdict="ambiguous", reason=Reason.SOURCES_DISAGREE, suspects=[])
 
 
 def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly]) -> Decision:

@@ -128,6 +128,9 @@ TABLE: list[Row] = [
     ("memory runs out, then the process is gone", Reason.RANK_FAULT, [4], [fault(4, area="memory", symptom="memory"), KILLED, cascade(*others(4), onset=12)], situation()),
     ("a GPU is lost and iterations go on", Reason.SURVIVED, [], [fault(5)], situation(iterated=at(19))),
     ("a GPU is lost, then the job stands still", Reason.RANK_FAULT, [5], [fault(5, 8), stall()], situation()),
+    ("a GPU is lost before or after a standstill in which another stands apart", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), fault(2, 40, precision_ns=60 * 10**9)], situation()),
+    ("a GPU is lost before or after a standstill in which its rank stands apart", Reason.RANK_FAULT, [5], [stall(), outside(5), fault(5, 40, precision_ns=60 * 10**9)], situation()),
+    ("an error before or after a standstill in which another stands apart", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), error(2, 30, precision_ns=20 * 10**9)], situation()),
     ("a node reports a fault, then peers are lost", Reason.NODE_FAULT, [], [fault(None), cascade(*others(), onset=12)], situation()),
     ("a node reports a fault, then the job stands still", Reason.NODE_FAULT, [], [fault(None, 8), stall()], situation()),
     ("a node reports a fault, and a stack tells", Reason.OUTSIDE_COMMUNICATION, [5], [fault(None, 8), stall(), outside(5)], situation()),
@@ -327,6 +330,11 @@ def test_only_who_some_anomaly_suspects_is_ever_named(anomalies: list[Anomaly], 
     decision = decide([opening[0], *(one for one in joined if one is not opening[0])], situation(knows_layout=knows))
     assert set(named(decision)) <= {suspect.rank for one in joined for suspect in one.suspects}
     assert (decision.verdict == "supported") >= bool(named(decision))
+
+
+def test_an_error_that_certainly_came_before_a_standstill_is_why_others_stand_apart() -> None:
+    apart = anomaly("outside_communication", [5], others(2, 5), start=10, onset=9)
+    assert named(decide([error(2, 8), stall(), apart], situation())) == [2]
 
 
 def place(node: str) -> Suspect:
