@@ -20,10 +20,11 @@ def trains(identity: Identity, event: Log) -> bool:
     return (event.process_type or identity.process_type) == "trainer"
 
 
-def take(fatals: list[Fatal], identity: Identity, event: Log) -> str:
+def take(fatals: list[Fatal], identity: Identity, event: Log, *, ended: bool = False) -> str:
     """Adds what is fatal about a line that may be; returns why it was left out, or nothing.
 
-    What an error of a worker was raised under is not known, so it counts as if training had begun.
+    What an error of a worker was raised under is not known, so it counts as if training had begun. Once training has
+    ``ended`` peers go away, and that a worker has lost them is no trouble.
     """
     kind = event.process_type or identity.process_type
     if kind in _PASSES_ON:
@@ -31,6 +32,8 @@ def take(fatals: list[Fatal], identity: Identity, event: Log) -> str:
     fatal = fatal_of(event, trained=True)
     if fatal is None:
         follow(fatals, event.text)
+        return ""
+    if ended and kind == "trainer" and fatal.role == "cascade":
         return ""
     if len(fatals) >= MOST_FATALS:
         return "fatals"
