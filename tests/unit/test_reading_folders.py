@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import shutil
 import socket
@@ -167,6 +170,16 @@ def test_a_layout_without_a_node_takes_it_from_the_text(tmp_path: Path, write: W
     assert {a.batch.identity.node for a in recording.arrivals} == {"gpu9"}
     ((_, topology),) = events(recording, Topology)
     assert topology.pid == 4 and topology.time_source == "inferred"
+
+
+@pytest.mark.parametrize("known, rank", [("node02", None), ("node01", 4), ("gpu-a", 4)])
+def test_a_run_is_not_of_the_only_known_node_if_its_folder_is_named_like_another(
+    tmp_path: Path, write: Write, known: str, rank: int | None
+) -> None:
+    write("pids.jsonl", {"rank": 4, "local_rank": 0, "node": known, "pid": 9, "ts": BASE})
+    write(f"{RUN}/0/stdout.log", f"[{clock(1)}] hello\n")
+    ((identity, _),) = events(read(tmp_path), Log)
+    assert (identity.node, identity.rank) == ("node01" if rank is None else known, rank)
 
 
 def test_a_layout_without_any_node_has_none(tmp_path: Path, write: Write) -> None:
@@ -553,6 +566,17 @@ def test_a_log_with_nul_bytes_keeps_its_lines(tmp_path: Path, write: Write) -> N
         Unused(f"{RUN}/1/stderr.log", 2, "NUL bytes removed", 11),
         Unused("other.log", 0, "binary file"),
     ]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_log_is_not_read_as_text_whatever_its_name(
+    tmp_path: Path, write: Write, pack: Callable[[bytes], bytes]
+) -> None:
+    write("pids.jsonl", pid_row())
+    write("nemo_log_globalrank-1_localrank-1.txt", pack(f"{clock(1)} step 1\n".encode()))
+    recording = read(tmp_path)
+    reason = "compressed; unpack it to have it read"
+    assert recording.inputs.unused == [Unused("nemo_log_globalrank-1_localrank-1.txt", 0, reason)]
 
 
 @pytest.mark.parametrize("indent", [None, 1])
