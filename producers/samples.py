@@ -17,6 +17,7 @@ from producers.times import HOUR, dated, from_seconds, possible
 from schemas.events import TimeSource
 
 MOST_BYTES = 64 * 1024 * 1024
+MOST_SAMPLES = 100_000
 MOST_FRAMES = 1_000
 MAIN = "MainThread"
 UNTIMED = "nothing tells when the stacks were taken; they count from the beginning of the job"
@@ -162,7 +163,8 @@ def _latest(dumped: Dumped, unused: list[Unused]) -> list[Sample]:
     """The samples, of those of one process without times of their own only the last: nobody knows how far apart."""
     kept: dict[object, Sample] = {}
     for at, sample in enumerate(dumped.samples):
-        if not sample.threads and not sample.error and len(dumped.samples) > 1 and sample.pid is None:
+        said = sample.threads or sample.error or sample.pid is not None or sample.rank is not None
+        if not said and len(dumped.samples) > 1:
             continue
         _own_process(sample)
         key = (sample.node, sample.rank, sample.pid)

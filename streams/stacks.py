@@ -125,12 +125,12 @@ def spans_of(events: Iterable[Stack]) -> list[StackSpan]:
 
 
 def joined(before: StackSpan, after: StackSpan) -> StackSpan:
-    """Two spans of one thread at one position as one."""
+    """Two spans of one thread at one position as one; what two samplers see at one time was seen once."""
     return msgspec.structs.replace(
         before,
         first=min(before.first, after.first),
         last=max(before.last, after.last),
-        samples=before.samples + after.samples,
+        samples=before.samples + (after.samples if after.last > before.last else 0),
     )
 
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from producers.inputs import Unused
 from producers.lines import read_lines
 from producers.readers.plain import is_other
-from producers.samples import MOST_BYTES, Dumped, Sample, Thread, named, said_time
+from producers.samples import MOST_BYTES, MOST_SAMPLES, Dumped, Sample, Thread, named, said_time
 from producers.scan import Source
 from producers.stacktext import FAULT_HEAD, FAULT_MORE, SPY_HEAD
 
@@ -112,7 +113,7 @@ class _Reader:
             self._thread = None
             self._sample.error = self._sample.error or "the text ends within a stack"
         self._close()
-        return self.samples
+        return self.samples[:MOST_SAMPLES]
 
     def _close(self) -> None:
         if self._thread is not None and self._sample is not None and self._thread.frames:
@@ -304,7 +305,7 @@ def _recognised(source: Source, texts: Sequence[str]) -> bool:
 
     What died with a fatal error is left to the logs: there the error counts for more than the stack.
     """
-    if source.size > MOST_BYTES or is_other(source.file) or any("Fatal Python error: " in text for text in texts):
+    if is_other(source.file) or any("Fatal Python error: " in text for text in texts):
         return False
     reader = _Reader()
     # The last line may have been cut off.
@@ -316,7 +317,8 @@ def _recognised(source: Source, texts: Sequence[str]) -> bool:
         return False
     if any(sample.threads for sample in samples):
         return True
-    return named(source.file) and any(sample.error for sample in samples)
+    # A process that has only just begun, or is about to end, has no frames.
+    return named(source.file) and any(sample.error or sample.pid is not None for sample in samples)
 
 
 def read(source: Source, texts: Sequence[str]) -> Dumped | None:
@@ -324,9 +326,13 @@ def read(source: Source, texts: Sequence[str]) -> Dumped | None:
     if not _recognised(source, texts):
         return None
     reader = _Reader()
+    unused: list[Unused] = []
     for line in read_lines(source.path):
+        if line.offset >= MOST_BYTES or len(reader.samples) > MOST_SAMPLES:
+            unused.append(Unused(source.file, line.number, "too many stacks; from here on they are left aside"))
+            break
         reader.take(line.number, line.text)
     with source.path.open("rb") as file:
         file.seek(-1, 2)
         whole = file.read(1) == b"\n"
-    return Dumped(source.file, reader.finish(whole), reader.unknown)
+    return Dumped(source.file, reader.finish(whole), reader.unknown, unused)

@@ -39,6 +39,8 @@ def observe(table: Rows, owners: Owners) -> list[Observation]:
     for row, arrival in arrivals(table.rows):
         identity, time = _whose(owners, table.file, row)
         placed = msgspec.structs.replace(row, time=time)
+        if identity.rank is not None and row.text("process_type") == "trainer" and row.integer("pid") is None:
+            placed = _with_pid(placed, owners.find(table.file, placed))
         latest = max(arrival, time)
         found.extend(Observation(identity, latest, event, table.file, row.line) for event in stacks(placed))
     return found
@@ -64,6 +66,13 @@ def _whose(owners: Owners, file: str, row: Row) -> tuple[Identity, int]:
         return Identity(job=worker.job, node=row.text("node"), rank_reason=reason), row.time
     time = _no_earlier(row.time, stated[0])
     return owners.identity(file, msgspec.structs.replace(row, time=time)), time
+
+
+def _with_pid(row: Row, worker: Worker | None) -> Row:
+    """Some tools do not say which process they looked at; a rank's trainer is that of its worker."""
+    if worker is None or worker.pid is None:
+        return row
+    return msgspec.structs.replace(row, fields=row.fields | {"pid": worker.pid})
 
 
 def _no_earlier(time: int, worker: Worker | None) -> int:

@@ -127,7 +127,7 @@ def reasons(recording: Recording) -> list[str]:
 def test_one_stack_is_the_same_whatever_tool_tells_it(tmp_path: Path, text: str) -> None:
     identity, event = only(read(tmp_path, {NAME: text}))
     assert (identity.rank, identity.node, event.thread, event.process_type) == (1, "node01", "MainThread", "trainer")
-    assert (event.time, event.time_source) == (TIME * 10**9, "captured")
+    assert (event.pid, event.time, event.time_source) == (5101, TIME * 10**9, "captured")
     assert not any("0x" in f"{frame.function}{frame.file}" for frame in event.frames)
     (span,) = spans_of([event])
     _, other = only(read(tmp_path / "other", {NAME: SPY}))
@@ -233,6 +233,7 @@ def test_a_child_is_its_parents(tmp_path: Path) -> None:
         ("ptrace: Operation not permitted.\n", "ptrace: Operation not permitted."),
         ("Process 5101: python train.py\nPython v3.11.7 (/x)\nError: Failed to suspend\n", "Error: Failed to suspend"),
         (PYSTACK[:-30], "the text ends within a stack"),
+        ('Process 5101: python\nPython v3.11.7 (/x)\n\nThread 5101 (active): "x"\n', "the sample holds no threads"),
         ("[]", None),
         ("nothing here\n", None),
     ],
@@ -327,7 +328,41 @@ def test_a_rank_that_was_numbered_anew_is_that_of_its_attempt(
     assert identity.rank_reason or event.time >= (TIME if identity.attempt == "1" else START) * 10**9
 
 
+@pytest.mark.parametrize("text", FORMS)
+def test_a_file_that_was_cut_off_anywhere_is_never_anothers(tmp_path: Path, text: str) -> None:
+    ends = range(1, len(text), len(text) // 11)
+    found = read(tmp_path, {f"stacks/rank1_{TIME + at}.txt": text[:end] for at, end in enumerate(ends)})
+    assert {identity.rank for identity, _ in stacks(found)} <= {1}
+    assert all(event.frames or event.failure for _, event in stacks(found))
+
+
+def test_only_so_many_samples_of_a_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("producers.readers.stackfile.MOST_SAMPLES", 2)
+    text = "".join(f"Rank {rank}\n{FAULT}" for rank in range(9))
+    found = read(tmp_path, {"stacks_20261129_181320.txt": text})
+    assert [identity.rank for identity, _ in stacks(found)] == [0, 1]
+    assert "too many stacks; from here on they are left aside" in reasons(found)
+
+
 def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
     broken = SPY.encode().replace(b"all_reduce", b"all_\xff\xfereduce").replace(b"\n\n", b"\n\x00\n")
     _, event = only(read(tmp_path, {NAME: broken}))
     assert event.frames[-1].function == "all_\ufffd\ufffdreduce"
+
+
+def test_what_two_tools_see_at_one_time_was_seen_once(tmp_path: Path) -> None:
+    files = {f"stacks/{tool}_rank1_{TIME + at}.txt": text for tool, text in (("a", SPY), ("b", FAULT)) for at in (0, 9)}
+    found = stacks(read(tmp_path, files))
+    assert len(found) == 4
+    (span,) = spans_of([event for _, event in found])
+    assert (span.samples, span.last - span.first) == (2, 9 * 10**9)
+
+
+def test_a_section_without_a_stack_is_a_sample_that_failed(tmp_path: Path) -> None:
+    text = f"Rank 0\n{FAULT}\nRank 1\nRank 2\n{FAULT}"
+    found = stacks(read(tmp_path, {"stacks_20261129_181320.txt": text}))
+    assert sorted((identity.rank, event.failure) for identity, event in found) == [
+        (0, ""),
+        (1, "the sample holds no threads"),
+        (2, ""),
+    ]
