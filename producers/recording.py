@@ -143,8 +143,13 @@ def _sampled(contents: Contents, homes: Homes) -> list[Rows]:
     def beside(one: str, other: str) -> bool:
         return homes.job_of(one) == homes.job_of(other) or "" in (homes.job_of(one), homes.job_of(other))
 
+    spans: dict[str, tuple[int, int]] = {}
+
     def span(file: str) -> tuple[int, int]:
-        return _span(contents, homes, homes.job_of(file)) if homes.job_of(file) else _span(contents)
+        job = homes.job_of(file)
+        if job not in spans:
+            spans[job] = _span(contents, homes, job) if job else _span(contents)
+        return spans[job]
 
     captures = []
     for dumped in contents.stacks:
@@ -156,9 +161,11 @@ def _sampled(contents: Contents, homes: Homes) -> list[Rows]:
     if not times:
         return found
 
+    first, last = min(times), max(times)
+
     def wider(file: str) -> tuple[int, int]:
         start, end = span(file)
-        return (min(times) if start == EARLIEST else start), max(end, *times)
+        return (first if start == EARLIEST else start), max(end, last)
 
     return [rows_of(dumped, captured, known, wider) for dumped, captured in pairs]
 

@@ -132,8 +132,8 @@ def rows_of(
 ) -> Rows:
     """The rows of a file; ``captures`` are what a table says of it, ``span`` is that of the job of a file.
 
-    A time is taken from a table, else from the file, else from its name. Where nothing tells it, a sample says only
-    that it was taken between the beginning and the end, and must not be held against a standstill.
+    A time is taken from the text, else from a table, else from the file's name. Where nothing tells it, a sample was
+    taken at some time between the beginning and the end, and must not be held against a standstill.
     """
     name = _named(dumped.file)
     unused = list(dumped.unused)
@@ -141,16 +141,17 @@ def rows_of(
         unused.append(Unused(dumped.file, 0, "lines that are no part of a stack", dumped.strange))
     captured = max(captures, key=lambda row: row.time, default=None)
     shared = captured.time if captured else name.time
+    about = _about(dumped, captured, name, nodes)
+    beginning: tuple[int, int] | None = None
     rows, untimed = [], 0
     for sample in _latest(dumped, unused):
-        fields = _fields(sample, dumped, captured, name, unused)
-        fields["node"] = fields["node"] or _node(dumped.file, nodes)
+        fields = _fields(sample, about, unused)
         # A table speaks of the whole file, so it cannot tell one sample of a process from the next.
         time = sample.time or shared
         source: TimeSource = "captured"
         precision = 0
         if time is None:
-            start, end = span(dumped.file)
+            start, end = beginning = beginning or span(dumped.file)
             time, source, precision = start, "inferred", min(max(end - start, 0), HOUR)
             untimed += 1
         rows.append(Row(sample.line, time, fields, source, precision))
@@ -204,30 +205,55 @@ def is_python(file: str) -> bool:
     return file.endswith(".py") or (file.startswith("<") and file != "<built-in>")
 
 
-def _fields(sample: Sample, dumped: Dumped, captured: Row | None, name: _Named, unused: list[Unused]) -> dict[str, Any]:
-    alone = len(dumped.samples) == 1
-    own = [one.rank for one in dumped.samples if one.rank is not None]
-    outside = captured.integer("rank") if captured and captured.integer("rank") is not None else name.rank
-    parents = {one.pid: one.rank for one in dumped.samples if one.pid is not None}
-    rank = sample.rank if own else outside
+class _About(msgspec.Struct, frozen=True):
+    """What the table and the name say of a file, and what its samples say of one another.
+
+    ``alone`` if it holds one sample; ``ranked`` if its text names ranks; ``parents`` are the ranks of its processes.
+    """
+
+    file: str
+    rank: int | None
+    pid: int | None
+    node: str
+    process_type: str
+    attempt: str
+    alone: bool
+    ranked: bool
+    parents: dict[int, int | None]
+
+
+def _about(dumped: Dumped, captured: Row | None, name: _Named, nodes: Iterable[str]) -> _About:
+    rank = captured.integer("rank") if captured else None
+    pid = captured.integer("pid") if captured else None
+    return _About(
+        file=dumped.file,
+        rank=name.rank if rank is None else rank,
+        pid=name.pid if pid is None else pid,
+        node=(captured.text("node") if captured else "") or _node(dumped.file, nodes),
+        process_type=captured.text("process_type") if captured else "",
+        attempt=name.attempt,
+        alone=len(dumped.samples) == 1,
+        ranked=any(one.rank is not None for one in dumped.samples),
+        parents={one.pid: one.rank for one in dumped.samples if one.pid is not None},
+    )
+
+
+def _fields(sample: Sample, about: _About, unused: list[Unused]) -> dict[str, Any]:
+    rank = sample.rank if about.ranked else about.rank
     if rank is None and sample.parent is not None:
-        rank = parents.get(sample.parent)
-    if alone and None not in (sample.rank, outside) and sample.rank != outside:
-        note = f"sources disagree: rank {outside} by the file's name or a table, rank {sample.rank} by its text"
-        unused.append(Unused(dumped.file, sample.line, note))
+        rank = about.parents.get(sample.parent)
+    if about.alone and None not in (sample.rank, about.rank) and sample.rank != about.rank:
+        note = f"sources disagree: rank {about.rank} by the file's name or a table, rank {sample.rank} by its text"
+        unused.append(Unused(about.file, sample.line, note))
         rank = None
-    pid = sample.pid
-    if pid is None and alone:
-        pid = captured.integer("pid") if captured and captured.integer("pid") is not None else name.pid
-    threads = [_thread(thread, dumped.file, sample.line, unused) for thread in _once(sample.threads)]
-    stated = sample.process_type or (captured.text("process_type") if captured else "")
+    threads = [_thread(thread, about.file, sample.line, unused) for thread in _once(sample.threads)]
     fields: dict[str, Any] = {
         "rank": rank,
-        "node": sample.node or (captured.text("node") if captured else ""),
-        "pid": pid,
+        "node": sample.node or about.node,
+        "pid": about.pid if sample.pid is None and about.alone else sample.pid,
         "parent": sample.parent,
-        "attempt": name.attempt,
-        "process_type": stated or process_type_of(threads),
+        "attempt": about.attempt,
+        "process_type": sample.process_type or about.process_type or process_type_of(threads),
         "threads": threads,
     }
     if sample.error and not threads:
