@@ -22,11 +22,14 @@ from producers.readers import (
     pickled,
     pids,
     plain,
+    stackfile,
+    stackjson,
     stacks,
     system,
     torchrun,
 )
 from producers.rows import Fields, Rows, sample
+from producers.samples import Dumped, empty, named
 from producers.scan import Source
 from producers.voices import Spoken, voices_of
 
@@ -53,6 +56,7 @@ class Contents(msgspec.Struct):
     nodes: list[system.NodeLog] = []
     tables: dict[str, list[Rows]] = {}
     dumps: list[dumps.Dump] = []
+    stacks: list[Dumped] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -75,6 +79,7 @@ class Contents(msgspec.Struct):
             + sum(len(one.log.records) for one in self.nodes)
             + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
+            + sum(len(dumped.samples) for dumped in self.stacks)
         )
 
 
@@ -110,7 +115,7 @@ def _read(source: Source, contents: Contents) -> str:
     if place := torchrun.place(source):
         return _read_rank(source, place, contents)
     if not source.size:
-        return "empty file"
+        return _read_empty(source, contents)
     if pickled.is_pickle(source.path):
         return _read_dump(source, contents)
     if is_packed(source.path) or is_binary(source.path):
@@ -121,6 +126,14 @@ def _read(source: Source, contents: Contents) -> str:
         return ""
     # A launcher's log may begin with a bracket too, so it is looked for before JSON.
     return "" if _read_text(source, contents) else _read_json(source, contents)
+
+
+def _read_empty(source: Source, contents: Contents) -> str:
+    """A sampler that got nothing leaves a file without content, which says so of the process that its name tells."""
+    if not named(source.file):
+        return "empty file"
+    contents.stacks.append(empty(source.file))
+    return ""
 
 
 def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str:
@@ -140,6 +153,9 @@ def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str
 def _read_text(source: Source, contents: Contents) -> bool:
     """Reads a node's own log, a launcher's, or lines in envelopes; returns whether it is such."""
     texts = lines_of(source.path)
+    if dumped := stackjson.read(source) or stackfile.read(source, texts):
+        contents.stacks.append(dumped)
+        return True
     if system.recognised(texts):
         contents.nodes.extend(system.read(source))
         return True

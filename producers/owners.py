@@ -14,12 +14,12 @@ class Owners:
 
     def __init__(self, workers: Workers, homes: Homes, disputes: Disputes) -> None:
         self.workers = workers
-        self._homes = homes
+        self.homes = homes
         self._disputes = disputes
 
     def home(self, file: str) -> str:
         """The job whose logs lie nearest to a file; empty if that is not one alone."""
-        return self._homes.job_of(file)
+        return self.homes.job_of(file)
 
     def job(self, file: str, node: str) -> str:
         """The job of a file that speaks of a node."""
@@ -43,6 +43,10 @@ class Owners:
             attempt = worker.attempt if worker else self.workers.attempt_at(node, row.time, self.home(file))
             return Identity(job=self.job(file, node), attempt=attempt, node=node, rank_reason=reason)
         return self.workers.identity(row.integer("rank"), node, row.integer("pid"), row.time, self.home(file))
+
+    def of_attempts(self, file: str, rank: int, node: str) -> list[Worker]:
+        """All workers that were a rank one after the other."""
+        return self.workers.of_rank(rank, node, self.home(file))
 
     def of_rank(self, file: str, rank: int | None, time: int) -> Identity:
         """The identity for a file that names only a rank; where it ran is left out if sources disagree about that."""

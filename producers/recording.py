@@ -21,7 +21,8 @@ from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
 from producers.readers import collectives, launcher, metrics, pids, stacks, system
-from producers.rows import near
+from producers.rows import Rows, near
+from producers.samples import rows_of
 from producers.scan import scan
 from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
@@ -119,6 +120,10 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
     spoken = [msgspec.structs.replace(one, log=timed(one.log, middle(one.log.file))) for one in contents.spoken]
     tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
     nodes = _timed_nodes(contents, middle)
+    timed_logs = msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, spoken=spoken, tables=tables)
+    if contents.stacks:
+        dumped = [near(table, middle(table.file)) for table in _sampled(timed_logs, homes)]
+        tables = tables | {"stacks": tables.get("stacks", []) + dumped}
     read = [log for _, log in ranks] + launchers + [one.log for one in spoken] + [one.log for one in nodes]
     notes = [note for log in read for note in log.unused]
     notes += [note for found in tables.values() for table in found for note in table.unused]
@@ -129,6 +134,40 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
         contents, ranks=ranks, launchers=launchers, spoken=spoken, nodes=nodes, tables=tables
     )
     return whole, notes
+
+
+def _sampled(contents: Contents, homes: Homes) -> list[Rows]:
+    """The stacks in files of their own as rows."""
+    known = {node for table in contents.all_rows() for row in table.rows if (node := row.text("node"))}
+
+    def beside(one: str, other: str) -> bool:
+        return homes.job_of(one) == homes.job_of(other) or "" in (homes.job_of(one), homes.job_of(other))
+
+    spans: dict[str, tuple[int, int]] = {}
+
+    def span(file: str) -> tuple[int, int]:
+        job = homes.job_of(file)
+        if job not in spans:
+            spans[job] = _span(contents, homes, job) if job else _span(contents)
+        return spans[job]
+
+    captures = []
+    for dumped in contents.stacks:
+        tables = [table for table in contents.rows("captures") if beside(table.file, dumped.file)]
+        captures.append(collectives.nearest_rows(dumped.file, tables))
+    pairs = list(zip(contents.stacks, captures, strict=True))
+    found = [rows_of(dumped, captured, known, span) for dumped, captured in pairs]
+    times = [row.time for table in found for row in table.rows if row.source == "captured"]
+    if not times:
+        return found
+
+    first, last = min(times), max(times)
+
+    def wider(file: str) -> tuple[int, int]:
+        start, end = span(file)
+        return (first if start == EARLIEST else start), max(end, last)
+
+    return [rows_of(dumped, captured, known, wider) for dumped, captured in pairs]
 
 
 def _timed_nodes(contents: Contents, middle: Callable[[str], int | None]) -> list[system.NodeLog]:
@@ -161,7 +200,7 @@ def _announced(found: Cast) -> Iterable[Observation]:
 
 def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
     whole = _span(contents)
-    spans = {job: _span(contents, found.owners, job) for job in {place.run for place, _ in contents.ranks}}
+    spans = {job: _span(contents, found.owners.homes, job) for job in {place.run for place, _ in contents.ranks}}
     exits: dict[tuple[str, str, int], launcher.Exit] = {}
     for log in contents.launchers:
         identity, home = _launcher(log, found.owners), found.owners.home(log.file)
@@ -246,12 +285,12 @@ def _spoken(
             yield from printed_stacks(one.log, own, identity, max(one.voice.pid, 0))
 
 
-def _span(contents: Contents, owners: Owners | None = None, job: str = "") -> tuple[int, int]:
+def _span(contents: Contents, homes: Homes | None = None, job: str = "") -> tuple[int, int]:
     """First and last time of all files, or of those that may belong to a job."""
     logs, tables = contents.logs(), contents.all_rows()
-    if owners:
-        logs = [log for log in logs if owners.home(log.file) in ("", job)]
-        tables = [table for table in tables if owners.home(table.file) in ("", job)]
+    if homes:
+        logs = [log for log in logs if homes.job_of(log.file) in ("", job)]
+        tables = [table for table in tables if homes.job_of(table.file) in ("", job)]
     times = [moment.time for log in logs for moment in log.moments if moment is not None]
     times += [row.time for table in tables for row in table.rows]
     times = times or [moment.time for one in contents.nodes for moment in one.log.moments if moment is not None]

@@ -14,6 +14,7 @@ import msgspec
 from producers.inputs import Unused
 from producers.scan import Source
 from producers.times import APART, from_seconds
+from schemas.events import TimeSource
 
 MOST_BYTES = 16 * 1024 * 1024
 """Bytes of one row; longer ones are left aside."""
@@ -27,11 +28,16 @@ Fields = dict[str, Any]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row: its line from 1 (in a JSON array its number), its time in nanoseconds, and its fields."""
+    """One row: its line from 1 (in a JSON array its number), its time in nanoseconds, and its fields.
+
+    ``source`` is where the time is from, ``precision`` (ns) how far from it the truth may lie.
+    """
 
     line: int
     time: int
     fields: Fields
+    source: TimeSource = "captured"
+    precision: int = 0
 
     def integer(self, name: str) -> int | None:
         """A field as a number that is not negative, or null."""
@@ -90,7 +96,7 @@ def is_array(path: Path) -> bool:
         return bool(_ARRAY.match(file.read(4_096)))
 
 
-def _values(path: Path) -> Iterator[tuple[int, Any]]:
+def values(path: Path) -> Iterator[tuple[int, Any]]:
     """Number and value of every row; a ValueError stands for one that cannot be read."""
     if is_array(path):
         yield from _elements(path, MOST_ARRAY_BYTES)
@@ -158,7 +164,7 @@ def read_rows(source: Source, fits: Callable[[Fields], bool], clock: str = "ts")
     """All rows that are objects which ``fits``, with a possible time in the field ``clock``. Raises OSError."""
     rows: list[Row] = []
     unused: list[Unused] = []
-    for number, value in _values(source.path):
+    for number, value in values(source.path):
         try:
             rows.append(_row(number, value, fits, clock))
         except ValueError as error:

@@ -12,19 +12,20 @@ import msgspec
 from schemas.events import Frame
 
 MOST_FRAMES = 1_000
-_FAULT_HEAD = re.compile(
+FAULT_HEAD = re.compile(
     r"(?:Current thread|Thread) (?P<id>0x[0-9a-fA-F]{1,16})(?: \[(?P<name>[^\]\n]{1,100})\])?"
     r" \(most recent call first\):"
 )
 _FAULT_FRAME = re.compile(
     r"  File \"(?P<file>[^\"\n]{1,1000})\", line (?P<line>\d{1,9}|\?\?\?) in (?P<function>[^\n]{1,500})"
 )
-_FAULT_MORE = re.compile(r"  (?:<[^\n]{1,100}>|\.\.\.|Garbage-collecting)")
-_SPY_HEAD = re.compile(
+FAULT_MORE = re.compile(r"  (?:<[^\n]{1,100}>|\.\.\.|Garbage-collecting)")
+SPY_HEAD = re.compile(
     r"Thread (?P<id>\d{1,10}|0x[0-9a-fA-F]{1,16}) \((?P<status>active|idle)(?:\+gil)?\)"
     r"(?:: \"(?P<name>[^\"\n]{0,200})\")?"
 )
 _SPY_FRAME = re.compile(r" {4}(?P<function>[^\s(][^\n(]{0,300}) \((?P<file>[^():\n]{1,1000})(?::(?P<line>\d{1,9}))?\)")
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _WORKER_LOOP = "_worker_loop"
 _MODULE = "<module>"
 MAIN = "MainThread"
@@ -47,21 +48,21 @@ class Printed(msgspec.Struct, frozen=True):
 def begins(text: str) -> bool:
     """Whether a line begins the stack of a thread."""
     if "most recent call first" in text:
-        return _FAULT_HEAD.fullmatch(text) is not None
-    return text.startswith("Thread ") and _SPY_HEAD.fullmatch(text) is not None
+        return FAULT_HEAD.fullmatch(text) is not None
+    return text.startswith("Thread ") and SPY_HEAD.fullmatch(text) is not None
 
 
 def goes_on(head: str, text: str) -> bool:
     """Whether a line belongs to the stack that ``head`` begins."""
     if "most recent call first" in head:
-        return _FAULT_FRAME.fullmatch(text) is not None or _FAULT_MORE.fullmatch(text) is not None
+        return _FAULT_FRAME.fullmatch(text) is not None or FAULT_MORE.fullmatch(text) is not None
     return _SPY_FRAME.fullmatch(text) is not None
 
 
 def parse(text: str) -> Printed | None:
     """The thread of a merged record, or null where it is none or no frame of it can be read."""
     head, *rest = text.split("\n")
-    fault, spy = _FAULT_HEAD.fullmatch(head), _SPY_HEAD.fullmatch(head)
+    fault, spy = FAULT_HEAD.fullmatch(head), SPY_HEAD.fullmatch(head)
     found = fault or spy
     if found is None:
         return None
@@ -78,4 +79,6 @@ def parse(text: str) -> Printed | None:
 
 def _frame(found: re.Match[str]) -> Frame:
     line = found["line"] or ""
-    return Frame(function=found["function"], file=found["file"], line=int(line) if line.isdecimal() else 0)
+    # Where nothing names a function there stands an address, which is another one in every process.
+    function = "?" if ADDRESS.fullmatch(found["function"]) else found["function"]
+    return Frame(function=function, file=found["file"], line=int(line) if line.isdecimal() else 0)

@@ -115,6 +115,10 @@ class Workers:
             return worker
         return None if rank is None else _running(_on(self._ranks.get(rank, []), node, job), time)
 
+    def of_rank(self, rank: int, node: str, job: str = "") -> list[Worker]:
+        """All workers that had a rank, on a node and of a job as far as these are known."""
+        return _on(self._ranks.get(rank, []), node, job)
+
     def identity(self, rank: int | None, node: str, pid: int | None, time: int, job: str = "") -> Identity:
         """The identity for a captured row; a worker known from nowhere else is taken as the row describes it."""
         if worker := self.find(rank, node, pid, time, job):
@@ -135,7 +139,10 @@ def _on(workers: list[Worker], node: str, job: str) -> list[Worker]:
 def _running(workers: list[Worker], time: int | None) -> Worker | None:
     """The last that had started at a time, else the first."""
     started = [w for w in workers if time is not None and (w.start is None or w.start <= time)]
-    return started[-1] if started else workers[0] if workers else None
+    if not started:
+        return workers[0] if workers else None
+    # Of those that are not known to have started the last in order; ranks may move to other nodes.
+    return max(enumerate(started), key=lambda one: (-1 if one[1].start is None else one[1].start, one[0]))[1]
 
 
 def _order(worker: Worker) -> tuple[str, str, int, str, int, int, int]:

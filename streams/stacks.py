@@ -1,6 +1,8 @@
 """Stacks: what a thread is doing, and whether two samples of it are at the same place.
 
-A frame's identity is its function and file; qualified names fold to their last part, since samplers differ.
+Samplers differ in how they tell one and the same stack: some qualify names, some shorten paths, some show the frames
+of native code between those of Python. So a frame's identity is the last part of its function's name and of its
+file's, and a stack's is that of its Python frames, where it has any.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from schemas.results import Activity, StackSpan
 
 _COMMUNICATION = re.compile(
     r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives|rpc)|"
-    r"(?:^|/)(?:mpi4py|horovod|deepspeed/comm|megatron/core/pipeline_parallel/p2p_communication)"
+    r"(?:^|/)lib(?:nccl|rccl|mpi)\b|(?:^|/)(?:mpi4py|horovod|deepspeed/comm|megatron/core/pipeline_parallel/p2p_communication)"
 )
 _COMMUNICATION_FUNCTION = re.compile(r"nccl|gloo|(?:^|_)all_?(?:reduce|gather|to_all)|reduce_scatter|^WorkNCCL|c10d::")
 _ENGINE = re.compile(r"torch/autograd/(?:graph|__init__)|torch/cuda/(?:__init__|streams)")
@@ -26,7 +28,12 @@ _RECOMPUTE = re.compile(r"torch/utils/checkpoint|activation_checkpoint|/random\.
 _CHECKPOINT = re.compile(r"checkpoint|torch/serialization|dist_checkpointing|safetensors", re.IGNORECASE)
 _IDLE_LEAVES = frozenset({"select", "poll", "wait", "get", "_worker", "accept", "recv_bytes", "_recv"})
 
-_STANDARD = re.compile(r"^<frozen |/python\d\.\d+/(?!site-packages/|dist-packages/)")
+_STANDARD = re.compile(
+    r"^<(?:frozen |built-in)|/python\d\.\d+/(?!site-packages/|dist-packages/)|\.so(?:\.|$)|"
+    # As py-spy prints them: without the folder that they were imported from.
+    r"^(?:(?:threading|selectors|socket|ssl|queue|subprocess|runpy)\.py$|(?:multiprocessing|concurrent/futures|asyncio)/)"
+)
+_LIBRARY = re.compile(r"(?:site|dist)-packages/|^(?:torch|numpy|megatron|deepspeed|lightning|transformers)/")
 
 SHOWN_FRAMES = 24
 
@@ -67,15 +74,25 @@ def activity_of(frames: list[Frame]) -> Activity:
 
 
 def _idle(frames: list[Frame]) -> bool:
-    return bool(frames) and function_of(frames[-1]) in _IDLE_LEAVES
+    return bool(frames) and function_of(_telling(frames)[-1]) in _IDLE_LEAVES
+
+
+def _telling(frames: list[Frame]) -> list[Frame]:
+    """The frames that every sampler shows."""
+    return [frame for frame in frames if _is_python(frame)] or frames
+
+
+def _is_python(frame: Frame) -> bool:
+    return frame.file.endswith(".py") or (frame.file.startswith("<") and frame.file != "<built-in>")
 
 
 def _span_of(event: Stack) -> StackSpan:
     activity = activity_of(event.frames)
     if event.process_type != "trainer" and _idle(event.frames):
         activity = "idle"
-    names = [f"{function_of(frame)} {frame.file}" for frame in event.frames]
-    places = [f"{name} {frame.line}" for name, frame in zip(names, event.frames, strict=True)]
+    telling = _telling(event.frames)
+    names = [f"{function_of(frame)} {frame.file.rpartition('/')[2]}" for frame in telling]
+    places = [f"{name} {frame.line}" for name, frame in zip(names, telling, strict=True)]
     return StackSpan(
         process_type=event.process_type,
         pid=event.pid,
@@ -108,12 +125,12 @@ def spans_of(events: Iterable[Stack]) -> list[StackSpan]:
 
 
 def joined(before: StackSpan, after: StackSpan) -> StackSpan:
-    """Two spans of one thread at one position as one."""
+    """Two spans of one thread at one position as one; what two samplers see at one time was seen once."""
     return msgspec.structs.replace(
         before,
         first=min(before.first, after.first),
         last=max(before.last, after.last),
-        samples=before.samples + after.samples,
+        samples=before.samples + (after.samples if after.last > before.last else 0),
     )
 
 
@@ -128,7 +145,7 @@ def place(frames: list[Frame]) -> str:
     The innermost frame outside the standard library, and the innermost one of the job's own code.
     """
     telling = [frame for frame in frames if not _STANDARD.search(frame.file)] or frames
-    own = [frame for frame in telling if "site-packages" not in frame.file]
+    own = [frame for frame in telling if not _LIBRARY.search(frame.file)]
     shown = telling[-1:] + [frame for frame in own[-1:] if frame is not telling[-1]]
     return " under ".join(_said(frame) for frame in shown) or "no frames"
 

@@ -153,6 +153,17 @@ def _capture(file: str, tables: Sequence[Rows]) -> _Capture:
     name = file.rpartition("/")[2]
     trailing = _TRAILING_NUMBER.search(name)
     rank = int(trailing.group(1)) if trailing else None
+    best: int | None = None
+    for row in nearest_rows(file, tables):
+        stated = row.integer("rank")
+        rank = rank if stated is None else stated
+        best = row.time if best is None else max(best, row.time)
+    return _Capture(rank, best)
+
+
+def nearest_rows(file: str, tables: Sequence[Rows]) -> list[Row]:
+    """What the tables nearest to a file say of its capture."""
+    name = file.rpartition("/")[2]
     found: list[tuple[int, Row]] = []
     for table in tables:
         beside = _folder(table.file)
@@ -160,12 +171,7 @@ def _capture(file: str, tables: Sequence[Rows]) -> _Capture:
             names = (name, file[len(beside) + 1 :] if beside else file)
             found += [(len(beside), row) for row in table.rows if row.text("file") in names]
     nearest = max((depth for depth, _ in found), default=0)
-    best: int | None = None
-    for row in (row for depth, row in found if depth == nearest):
-        stated = row.integer("rank")
-        rank = rank if stated is None else stated
-        best = row.time if best is None else max(best, row.time)
-    return _Capture(rank, best)
+    return [row for depth, row in found if depth == nearest]
 
 
 def _folder(file: str) -> str:

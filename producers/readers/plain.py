@@ -97,7 +97,7 @@ def recognised(source: Source, texts: Sequence[str], where: Place) -> bool:
     shown = [text for text in texts if text.strip()]
     if where.named:
         return bool(shown)
-    if source.file.lower().endswith(_OTHERS):
+    if is_other(source.file):
         return False
     errors = sum(1 for text in shown if _ERROR.match(text))
     training = errors + sum(1 for text in shown if _TRAINING.match(text) or iteration_of(text) is not None)
@@ -105,6 +105,11 @@ def recognised(source: Source, texts: Sequence[str], where: Place) -> bool:
         return False
     marked = sum(1 for text in shown if _is_marked(text))
     return bool(errors) or marked * 100 >= _SHARE * len(shown)
+
+
+def is_other(file: str) -> bool:
+    """Whether a file's name says that it is a table, a document or source code, in which such lines may stand, too."""
+    return file.lower().endswith(_OTHERS)
 
 
 def _is_marked(text: str) -> bool:

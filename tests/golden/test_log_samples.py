@@ -25,6 +25,7 @@ def shown(identity: Identity, event: Log | Stack) -> dict[str, Any]:
     if isinstance(event, Stack):
         frames = [f"{frame.function}({frame.file}:{frame.line})" for frame in event.frames]
         said: dict[str, Any] = {"thread": event.thread, "active": event.active, "frames": frames}
+        said["failure"] = event.failure
     else:
         said = {"stream": event.stream, "level": event.level, "text": event.text}
         said["predefined"] = facts_of(event.text).predefined

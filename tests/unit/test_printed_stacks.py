@@ -59,8 +59,8 @@ def test_faulthandlers_threads_are_a_record_and_a_stack_each(tmp_path: Path) -> 
 def test_py_spys_threads_are_those_of_the_process_that_it_names(tmp_path: Path) -> None:
     (main,) = stacks(read(tmp_path, SPIED))
     assert (main.thread, main.pid, main.active) == ("MainThread", 4242, False)
-    assert [frame.function for frame in main.frames] == ["<module>", "0x7f9cf2ca3f16", "Thread.join", "wait"]
-    assert main.frames[1] == Frame("0x7f9cf2ca3f16", "libc.so.6")
+    assert [frame.function for frame in main.frames] == ["<module>", "?", "Thread.join", "wait"]
+    assert main.frames[1] == Frame("?", "libc.so.6")
 
 
 @pytest.mark.parametrize("spied, pids", [(SPIED.replace("Process 4242", "Process 77"), PIDS), (SPIED, ""), (SPY, PIDS)])
