@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from producers.recording import Recording, read_recording
-from schemas.events import Frame, Stack
+from schemas.events import Frame, Log, Stack
 from schemas.identity import Identity
 from streams.stacks import spans_of
 
@@ -287,6 +287,13 @@ def test_what_only_looks_like_a_stack_is_none(tmp_path: Path, text: str) -> None
 @pytest.mark.parametrize("name", ["docs/rank1.md", "src/rank1.py"])
 def test_documents_and_sources_hold_no_stacks(tmp_path: Path, name: str) -> None:
     assert stacks(read(tmp_path, {name: SPY})) == []
+
+
+def test_what_a_process_says_as_it_dies_stays_a_log(tmp_path: Path) -> None:
+    text = FAULT.replace("Timeout (0:00:30)!", "Fatal Python error: Segmentation fault\n")
+    found = read(tmp_path, {"stacks/faulthandler_rank1_1795976000.txt": text})
+    lines = [one for a in found.arrivals for one in a.batch.events if isinstance(one, Log)]
+    assert any("Fatal Python error: Segmentation fault" in one.text for one in lines)
 
 
 def test_where_nothing_tells_the_time_a_stack_stands_at_the_beginning(tmp_path: Path) -> None:
