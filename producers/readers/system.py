@@ -35,6 +35,14 @@ _ONE_BOOT = 600 * SECOND
 _RTC = re.compile(r"setting system clock to (\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d) UTC")
 _AUDIT = re.compile(r"\baudit(?:\(|: type=\d{1,5} audit\()(\d{9,10})\.(\d{3}):")
 _OF_NODES = re.compile(r"kernel|systemd|CRON|sshd|slurmd|slurmstepd|dockerd|containerd|kubelet|nvidia-fabricmanager")
+_WORDS = re.compile(r"[^/_.-]+")
+_USUAL = frozenset(
+    (
+        *("dmesg", "kern", "kernel", "kmsg", "syslog", "messages", "journal", "journalctl", "fabricmanager", "nvidia"),
+        *("system", "node", "nodes", "host", "hosts", "var", "log", "logs", "out", "txt", "json", "jsonl"),
+    )
+)
+"""Words in the paths of nodes' logs that are no node's name."""
 
 UNDATED = "seconds since boot, and nothing tells when that was; the times are not known"
 
@@ -256,7 +264,10 @@ def _since(uptime: int, anchors: Sequence[Anchor]) -> Moment | None:
 
 
 def node_of(one: NodeLog, known: Iterable[str]) -> str:
-    """The node of a log: the host that its lines name, a known node in its path, or the only one that is known."""
+    """The node of a log: the host that its lines name, a known node in its path, or the only one that is known.
+
+    The last only where the path has none but usual words: any other may be the name of a node that nothing else knows.
+    """
     nodes = sorted(node for node in set(known) if node)
     if one.host:
         short = _short(one.host)
@@ -267,7 +278,8 @@ def node_of(one: NodeLog, known: Iterable[str]) -> str:
         longest = max(len(node) for node in named)
         found = [node for node in named if len(node) == longest]
         return found[0] if len(found) == 1 else ""
-    return nodes[0] if len(nodes) == 1 else ""
+    words = {word for word in _WORDS.findall(one.log.file.lower()) if not word.isdigit()}
+    return nodes[0] if len(nodes) == 1 and words <= _USUAL else ""
 
 
 def _names(file: str, node: str) -> bool:

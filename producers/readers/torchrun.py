@@ -111,7 +111,8 @@ def nodes(places: Iterable[Place], hosts: dict[str, str], known: set[str]) -> di
     """The node of every run folder.
 
     The folder above it, if that is known for a node or if several such folders hold runs of one job; else the host
-    that its logs name; else the only known node; else the folder above it, if its name is not one of logs in general.
+    that its logs name; else the only known node, if the folder above it is not named like another of its kind; else
+    that folder, if its name is not one of logs in general.
     """
     folders = {place.folder: place for place in places}
     parents: dict[str, set[str]] = {}
@@ -120,6 +121,7 @@ def nodes(places: Iterable[Place], hosts: dict[str, str], known: set[str]) -> di
     return {folder: _node(where, hosts, known, parents[where.run]) for folder, where in sorted(folders.items())}
 
 
+_DIGITS = re.compile(r"\d+")
 _GENERAL = {"log", "logs", "out", "output", "outputs", "run", "runs", "torchelastic", "tmp", "train", "training"}
 
 
@@ -128,6 +130,6 @@ def _node(where: Place, hosts: dict[str, str], known: set[str], parents: set[str
         return where.parent
     if host := hosts.get(where.folder):
         return host
-    if len(known) == 1:
-        return next(iter(known))
+    if len(known) == 1 and _DIGITS.sub("0", min(known)) != _DIGITS.sub("0", where.parent):
+        return min(known)
     return "" if where.parent.lower() in _GENERAL else where.parent

@@ -171,6 +171,23 @@ def test_hosts_of_one_file_are_told_apart_and_a_name_in_the_path_is_one(tmp_path
 
 
 @pytest.mark.parametrize(
+    "file, node",
+    [
+        ("dmesg.txt", "node02"),
+        ("var/log/kern.log", "node02"),
+        ("node02/dmesg.txt", "node02"),
+        ("node03/dmesg.txt", ""),
+        ("dmesg-gpu-7.txt", ""),
+    ],
+)
+def test_the_only_known_node_is_not_taken_for_one_that_the_path_names(tmp_path: Path, file: str, node: str) -> None:
+    pids = '{"rank": 4, "local_rank": 0, "node": "node02", "pid": 7, "ts": 1725019100.0}\n'
+    dmesg = f"[Fri Aug 30 12:00:00 2024] {XID}\n"
+    found = read(tmp_path, pids_dot_jsonl=pids, **{file: dmesg})
+    assert {identity.node for identity, _ in logs(found)} == {node}
+
+
+@pytest.mark.parametrize(
     "rows",
     [
         ["2024-08-30T12:00:00.1Z INFO trainer: step 1", "2024-08-30T12:00:01.1Z INFO trainer: step 2"],

@@ -169,6 +169,16 @@ def test_a_layout_without_a_node_takes_it_from_the_text(tmp_path: Path, write: W
     assert topology.pid == 4 and topology.time_source == "inferred"
 
 
+@pytest.mark.parametrize("known, rank", [("node02", None), ("node01", 4), ("gpu-a", 4)])
+def test_a_run_is_not_of_the_only_known_node_if_its_folder_is_named_like_another(
+    tmp_path: Path, write: Write, known: str, rank: int | None
+) -> None:
+    write("pids.jsonl", {"rank": 4, "local_rank": 0, "node": known, "pid": 9, "ts": BASE})
+    write(f"{RUN}/0/stdout.log", f"[{clock(1)}] hello\n")
+    ((identity, _),) = events(read(tmp_path), Log)
+    assert (identity.node, identity.rank) == ("node01" if rank is None else known, rank)
+
+
 def test_a_layout_without_any_node_has_none(tmp_path: Path, write: Write) -> None:
     write("logs/run-7_abcdefgh/attempt_0/0/stderr.log", f"{clock(1)} x\n")
     assert {a.batch.identity.node for a in read(tmp_path).arrivals} == {""}
