@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
-from rankwatch.text import jobs_line, others, printable, since, suspect_line, who_prints
+from rankwatch.text import AXES, jobs_line, others, printable, since, suspect_line, where, who_prints
 from schemas.results import Incident
 from streams.report import moment
 
@@ -20,6 +20,7 @@ dt { color: #5a6475; } dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; margin-top: .8rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-top: 1px solid #e5e9f0; }
 td { overflow-wrap: anywhere; } td:first-child { overflow-wrap: normal; }
+td.time { white-space: nowrap; }
 th { color: #5a6475; font-weight: 500; white-space: nowrap; }
 code { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; } .quiet { color: #5a6475; }
 @media (prefers-color-scheme: dark) {
@@ -49,7 +50,7 @@ def _page(diagnosis: Diagnosis) -> str:
         f"<td>{escape(one.reason)}</td><td>{one.count}</td></tr>"
         for one in inputs.unused
     )
-    unused = f"<h2>Not used</h2><table><tr><th>where<th>why<th>times</tr>{rows}</table>" if rows else ""
+    unused = f"<h2>Not used, or with doubt</h2><table><tr><th>where<th>why<th>times</tr>{rows}</table>" if rows else ""
     title = escape(jobs_line(diagnosis))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rankwatch: {title}</title>'
@@ -61,10 +62,8 @@ def _page(diagnosis: Diagnosis) -> str:
 
 
 def _card(incident: Incident, several: bool) -> str:
-    nodes = f" on {', '.join(incident.scope.nodes)}" if incident.scope.nodes else ""
-    where = f"{incident.scope.name}{nodes}" if incident.suspects else "no rank is named"
     facts = [("job", incident.job)] if several else []
-    facts += [("where", where), ("since", since(incident))]
+    facts += [("where", where(incident)), ("since", since(incident))]
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)
     facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
@@ -92,7 +91,7 @@ def _templates(incident: Incident) -> str:
         return ""
     rows = "".join(
         f"<tr><td><code>{escape(one.text)}</code></td><td>{who_prints(one)}</td>"
-        f"<td>{'' if one.absent else moment(one.first_seen)}</td><td>{one.axis}</td></tr>"
+        f"<td class=time>{'' if one.absent else moment(one.first_seen)}</td><td>{AXES[one.axis]}</td></tr>"
         for one in incident.templates
     )
-    return f"<table><tr><th>suspicious template<th>printed by<th>first seen<th>axis</tr>{rows}</table>"
+    return f"<table><tr><th>suspicious template<th>printed by<th>first seen<th>stands out</tr>{rows}</table>"

@@ -10,11 +10,13 @@ from rich.text import Text
 
 from producers.recording import Inputs
 from rankwatch.diagnose import Diagnosis
-from schemas.results import Incident, Notice, Suspect, SuspiciousTemplate
-from streams.incidents.compose import since_iteration
+from schemas.results import Axis, Incident, Notice, Suspect, SuspiciousTemplate
+from streams.incidents.compose import said_place, since_iteration
 from streams.report import moment
 
 _COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
+AXES: dict[Axis, str] = {"space": "unlike its peers", "time": "unlike before", "cross-job": "unlike healthy jobs"}
+"""What a template stands out against, in words."""
 SHOWN_UNUSED = 20
 
 
@@ -80,9 +82,7 @@ def _wrapped(out: Console, line: str) -> list[str]:
 
 
 def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
-    place = incident.scope
-    nodes = f" on {', '.join(place.nodes)}" if place.nodes and place.kind != "node" else ""
-    yield "where", f"{place.name}{nodes}" if incident.suspects else f"job {incident.job}; no rank is named"
+    yield "where", where(incident)
     yield "since", since(incident)
     for at_suspect, suspect in enumerate(incident.suspects):
         yield "suspects" if at_suspect == 0 else "", suspect_line(suspect)
@@ -92,16 +92,26 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
         if piece.peers:
             yield "", f"    peers: {piece.peers}"
     for number, template in enumerate(incident.templates):
-        yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {template.axis})"
+        yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {AXES[template.axis]})"
     yield "sure", f"{incident.verdict}: {incident.reason}; area {incident.area}"
     if incident.resolution:
         yield "resolved", incident.resolution
     yield "next", incident.next_step
 
 
+def where(incident: Incident) -> str:
+    """The place of an incident; that nobody is named there is said."""
+    place = said_place(incident.scope) if incident.scope.kind != "job" else f"job {incident.job}"
+    return place if incident.suspects else f"{place}; no rank is named"
+
+
+def _of_ranks(ranks: str) -> str:
+    return f"rank {ranks}" if ranks.isdecimal() else f"ranks {ranks}"
+
+
 def who_prints(template: SuspiciousTemplate) -> str:
     """Who prints a template; that nobody was seen to is not to say that nobody did."""
-    return "not seen here" if template.absent else f"ranks {template.ranks}"
+    return "not seen here" if template.absent else _of_ranks(template.ranks)
 
 
 def since(incident: Incident) -> str:
@@ -114,7 +124,7 @@ def since(incident: Incident) -> str:
 def others(incident: Incident) -> list[tuple[str, str]]:
     """The ranks that are not suspected, each kind that there is with its label."""
     groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
-    return [(label, f"ranks {ranks.ranks}") for label, ranks in groups if ranks.ranks]
+    return [(label, _of_ranks(ranks.ranks)) for label, ranks in groups if ranks.ranks]
 
 
 def suspect_line(suspect: Suspect) -> str:
@@ -126,11 +136,11 @@ def suspect_line(suspect: Suspect) -> str:
 
 
 def print_unused(out: Console, inputs: Inputs) -> None:
-    """What was not used, with file, line and reason."""
+    """What was not used, or only with what was assumed, with file, line and reason."""
     if not inputs.unused:
         return
     out.print()
-    out.print(f"not used ({len(inputs.unused)}):")
+    out.print(f"not used, or with doubt ({len(inputs.unused)}):")
     for one in inputs.unused[:SHOWN_UNUSED]:
         line = f":{one.line}" if one.line else ""
         times = f" ({one.count} times)" if one.count > 1 else ""

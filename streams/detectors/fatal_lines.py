@@ -91,6 +91,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
         ranks = sorted({rank for rank, _ in group})
         symptom = "hang" if all(fatal.symptom == "hang" for _, fatal in group) else "crash"
+        whose = "its" if len(ranks) == 1 else "their"
         return self.anomaly(
             window,
             "cascade",
@@ -102,7 +103,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             area=first.area,
             grounds="cascade",
             severity="critical",
-            text=f"{said_ranks(ranks)} lost their peers or waited in vain: {shortened(first.text, 200)}",
+            text=f"{said_ranks(ranks)} lost {whose} peers or waited in vain: {shortened(first.text, 200)}",
             peers=f"{len(view.members) - len(ranks)} of {len(view.members)} ranks printed none of it in that window",
             iteration=view.clock.iteration,
             phase=view.phase,

@@ -77,7 +77,7 @@ class NodeFaults(JobDetector[NodeFaultsConfig, NodeFaultsState]):
             grounds="node_fault" if rank is None else "rank_fault",
             severity=severity,
             text=f"{where}{first.node or 'a node'} reports: {fatal.text}{beside(fatal)}",
-            peers=f"{len(group)} such lines; {len(view.node_names)} nodes run the job",
+            peers=f"such lines: {len(group)}; nodes that run the job: {len(view.node_names)}",
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=[self._suspect(view, first, rank)],

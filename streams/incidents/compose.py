@@ -140,6 +140,13 @@ def _place_of(view: AttemptView, decision: Decision) -> Scope:
     return Scope(kind="device", name=f"device {devices[0]}", nodes=nodes, devices=devices)
 
 
+def said_place(scope: Scope) -> str:
+    """The scope in words: ``job run-7``, ``node gpu3``, ``rank 5 on gpu3``."""
+    if scope.kind in ("job", "node"):
+        return f"{scope.kind} {scope.name}"
+    return f"{scope.name} on {', '.join(scope.nodes) or 'an unknown node'}"
+
+
 def since_iteration(symptom: Symptom, iteration: int | None) -> str:
     """The iteration in words: the last one done before a standstill, the first one that is slow or no number."""
     if iteration is None:
@@ -150,7 +157,7 @@ def since_iteration(symptom: Symptom, iteration: int | None) -> str:
 
 
 def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
-    where = f"job {view.job}" if scope.kind == "job" else f"{scope.name} on {', '.join(scope.nodes) or 'unknown node'}"
+    where = said_place(scope)
     head = f"{decision.symptom} {since_iteration(decision.symptom, decision.iteration)}".rstrip()
     return f"{head}: {where} ({decision.verdict}; {decision.reason.value})"
 

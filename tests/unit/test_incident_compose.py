@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from detection_support import anomaly, at, closed, identity, new_view, situation, summary
 
-from schemas.results import Anomaly, Incident
+from schemas.results import Anomaly, Incident, Scope
 from streams.incidents.blame import decide
-from streams.incidents.compose import compose, evidence_of, scope_of
+from streams.incidents.compose import compose, evidence_of, said_place, scope_of
 from streams.view import AttemptView
 
 PIPELINE = {"world": 12, "dp": 4, "cp": 1, "tp": 1, "pp": 3}
@@ -125,6 +125,20 @@ def test_the_summary_says_where_and_why_and_never_claims_a_root_cause() -> None:
         "hang after iteration 40: rank 5 on node02 (supported; one stands outside communication while its peers wait)"
     )
     assert "root cause" not in found.summary + found.next_step
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        (Scope(kind="job", name="run-7"), "job run-7"),
+        (Scope(kind="node", name="n1", nodes=["n1"]), "node n1"),
+        (Scope(kind="device", name="device 0000:9b:00.0", nodes=["n1"]), "device 0000:9b:00.0 on n1"),
+        (Scope(kind="rank", name="rank 5", nodes=["n1"]), "rank 5 on n1"),
+        (Scope(kind="rank", name="rank 5"), "rank 5 on an unknown node"),
+    ],
+)
+def test_a_scope_is_said_in_words(scope: Scope, said: str) -> None:
+    assert said_place(scope) == said
 
 
 @pytest.mark.parametrize(

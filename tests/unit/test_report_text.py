@@ -1,0 +1,61 @@
+"""What a report says of an incident: the place, also where nobody is named, ranks in sentences, what templates are."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from rankwatch.text import print_incident, where
+from schemas.results import Incident, Ranks, Scope, Suspect, SuspiciousTemplate
+
+NAMED = Incident(
+    id="a",
+    revision=1,
+    published=0,
+    job="run-7",
+    attempt="0",
+    symptom="hang",
+    area="data",
+    severity="critical",
+    verdict="supported",
+    reason="a reason",
+    status="open",
+    onset=0,
+    summary="a summary",
+    next_step="a step",
+    scope=Scope(kind="rank", name="rank 5", ranks="5", nodes=["node02"]),
+    suspects=[Suspect(rank=5, node="node02", score=0.9, why="a reason")],
+)
+
+
+@pytest.mark.parametrize(
+    ("incident", "said"),
+    [
+        (NAMED, "rank 5 on node02"),
+        (
+            msgspec.structs.replace(NAMED, suspects=[], scope=Scope(kind="job", name="job")),
+            "job run-7; no rank is named",
+        ),
+        (
+            msgspec.structs.replace(NAMED, suspects=[], scope=Scope(kind="node", name="n1", nodes=["n1"])),
+            "node n1; no rank is named",
+        ),
+    ],
+)
+def test_a_place_is_said_also_where_no_rank_is_named(incident: Incident, said: str) -> None:
+    assert where(incident) == said
+
+
+def test_one_rank_is_no_ranks_and_what_a_template_stands_out_against_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    templates = [
+        SuspiciousTemplate(id="a", text="one", first_seen=0, ranks="4", axis="space"),
+        SuspiciousTemplate(id="b", text="two", first_seen=0, ranks="0-3,5", axis="cross-job"),
+    ]
+    found = msgspec.structs.replace(NAMED, victims=Ranks(ranks="7"), templates=templates)
+    print_incident(Console(soft_wrap=True), found)
+    shown = capsys.readouterr().out
+    assert "victims    rank 7\n" in shown
+    assert "one  (rank 4, unlike its peers)" in shown and "two  (ranks 0-3,5, unlike healthy jobs)" in shown
