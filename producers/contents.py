@@ -11,7 +11,7 @@ from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
 from producers.files import by_file, in_place
 from producers.inputs import UNRECOGNISED, Unused
-from producers.lines import is_archive, is_binary
+from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
 from producers.readers import (
     collectives,
@@ -113,7 +113,7 @@ def _read(source: Source, contents: Contents) -> str:
         return "empty file"
     if pickled.is_pickle(source.path):
         return _read_dump(source, contents)
-    if is_binary(source.path):
+    if is_packed(source.path) or is_binary(source.path):
         return _read_holed(source, contents)
     if kind := _table_of(source):
         reader = next(read for name, _, read in _TABLES if name == kind)
@@ -185,6 +185,8 @@ def _tell_apart(log: LogFile, contents: Contents, where: plain.Place | None = No
 
 def _read_holed(source: Source, contents: Contents) -> str:
     """A file of NUL bytes: a log that was cut off while it was written begins with as many as it had bytes."""
+    if is_packed(source.path):
+        return "compressed; unpack it to have it read"
     return "binary file" if is_archive(source.path) or not _read_text(source, contents) else ""
 
 

@@ -20,6 +20,10 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
+_PACKED = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00", b"BZh91AY&SY", b"\x04\x22\x4d\x18", b"PK\x03\x04")
+"""How files of gzip, zstd, xz, bzip2, lz4 and zip begin."""
+
+
 class Line(msgspec.Struct, frozen=True, gc=False):
     """One line of text: ``number`` from 1, ``offset`` and ``size`` in bytes as they stand in the file.
 
@@ -48,6 +52,12 @@ def is_binary(path: Path) -> bool:
         return False
     text = head.decode("utf-8", "replace")
     return _is_tar(head) or len(_NO_TEXT.findall(text)) > _MOST_CONTROL * len(text)
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is compressed, so that what it holds cannot be read as it is. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(max(map(len, _PACKED))).startswith(_PACKED)
 
 
 def is_archive(path: Path) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import shutil
 import socket
@@ -563,6 +566,17 @@ def test_a_log_with_nul_bytes_keeps_its_lines(tmp_path: Path, write: Write) -> N
         Unused(f"{RUN}/1/stderr.log", 2, "NUL bytes removed", 11),
         Unused("other.log", 0, "binary file"),
     ]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_log_is_not_read_as_text_whatever_its_name(
+    tmp_path: Path, write: Write, pack: Callable[[bytes], bytes]
+) -> None:
+    write("pids.jsonl", pid_row())
+    write("nemo_log_globalrank-1_localrank-1.txt", pack(f"{clock(1)} step 1\n".encode()))
+    recording = read(tmp_path)
+    reason = "compressed; unpack it to have it read"
+    assert recording.inputs.unused == [Unused("nemo_log_globalrank-1_localrank-1.txt", 0, reason)]
 
 
 @pytest.mark.parametrize("indent", [None, 1])
