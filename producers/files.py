@@ -86,7 +86,7 @@ def _of_rank(where: Place, log: LogFile, rank: int) -> Spoken:
     if said is not None and said != rank and not log.teed:
         reason = f"sources disagree: rank {rank} by the file's name, rank {said} by its lines"
         return Spoken(voice=voice, log=log, local=local, rank_reason=reason)
-    return Spoken(voice=voice, log=log, rank=rank, local=local)
+    return Spoken(voice=voice, log=log, rank=rank, local=local, by_name=where.rank >= 0, confirmed=said == rank)
 
 
 def _of_process(where: Place, log: LogFile, process: _Process) -> Spoken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -13,6 +14,7 @@ from producers.voices import Spoken, Voice
 from producers.workers import Worker, Workers
 from schemas.identity import Identity
 
+TWICE = "files of other folders are named for the same rank at the same time, so the number may not be the global rank"
 NOT_THE_FIRST = "the first error in its file is of a worker whose rank is not known"
 
 
@@ -28,9 +30,11 @@ class Speakers:
         self.unused: list[Unused] = []
         self._known = known
         self._new: dict[tuple[str, str, int], Worker] = {}
-        for spoken in voices:
-            job = homes.job_of(spoken.log.file) or spoken.job or known.job
-            self.identities[spoken.log.file, spoken.voice] = self._identity(spoken, job)
+        jobs = [homes.job_of(spoken.log.file) or spoken.job or known.job for spoken in voices]
+        twice = _twice(voices, jobs)
+        for spoken, job in zip(voices, jobs, strict=True):
+            who = _unnamed(spoken) if spoken.log.file in twice else spoken
+            self.identities[spoken.log.file, spoken.voice] = self._identity(who, job)
         self.unknown = self._unknown(voices)
 
     def of_error(self, spoken: Spoken) -> Identity:
@@ -96,3 +100,42 @@ class Speakers:
             self._new[key] = worker
             self.workers.append(worker)
         return self._new[key].identity()
+
+
+def _twice(voices: Sequence[Spoken], jobs: Sequence[str]) -> set[str]:
+    """The files whose names alone give them a rank that a file of another folder has in the same job and time.
+
+    Such numbers begin anew on each node. Files of one folder, and of attempts one after the other, are no conflict.
+    """
+    claims: dict[tuple[str, int], list[tuple[int, int, str, bool]]] = defaultdict(list)
+    for spoken, job in zip(voices, jobs, strict=True):
+        first, last = spoken.log.first(), spoken.log.last()
+        if spoken.by_name and spoken.rank is not None and first is not None and last is not None:
+            claims[job, spoken.rank].append((min(first, last), last, spoken.log.file, spoken.confirmed))
+    found: set[str] = set()
+    for claimed in claims.values():
+        for together in _overlapping(claimed):
+            if len({_folder(file) for _, _, file, _ in together}) > 1:
+                found |= {file for _, _, file, confirmed in together if not confirmed}
+    return found
+
+
+def _overlapping(claims: Sequence[tuple[int, int, str, bool]]) -> list[list[tuple[int, int, str, bool]]]:
+    """Claims in groups, those of a group without a time between them at which none holds."""
+    groups: list[list[tuple[int, int, str, bool]]] = []
+    end = 0
+    for claim in sorted(claims):
+        if not groups or claim[0] > end:
+            groups.append([])
+            end = claim[1]
+        groups[-1].append(claim)
+        end = max(end, claim[1])
+    return groups
+
+
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def _unnamed(spoken: Spoken) -> Spoken:
+    return msgspec.structs.replace(spoken, rank=None, rank_reason=TWICE)

@@ -61,7 +61,10 @@ class Voice(msgspec.Struct, frozen=True, order=True):
 
 
 class Spoken(msgspec.Struct, frozen=True):
-    """What a voice said, and who it is: rank and local rank with the reason where the rank is null."""
+    """What a voice said, and who it is: rank and local rank with the reason where the rank is null.
+
+    ``by_name`` where the name of the file tells the rank, ``confirmed`` where its lines say the same.
+    """
 
     voice: Voice
     log: LogFile
@@ -72,6 +75,8 @@ class Spoken(msgspec.Struct, frozen=True):
     group: str = ""
     node: str = ""
     launcher: bool = False
+    by_name: bool = False
+    confirmed: bool = False
     job: str = ""
     stream: str = ""
 

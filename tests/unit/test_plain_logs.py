@@ -55,6 +55,32 @@ def test_a_name_that_its_lines_contradict_names_nobody(tmp_path: Path) -> None:
     assert reasons(found) == {"sources disagree: rank 1 by the file's name, rank 5 by its lines"}
 
 
+@pytest.mark.parametrize(
+    ("other", "head", "known"),
+    [
+        ("n1/{}", HEAD, False),
+        ("n1/{}", HEAD.replace("18:10", "19:10"), True),
+        ("n0/{}", HEAD, True),
+    ],
+)
+def test_a_name_that_files_of_two_folders_have_at_once_is_no_global_rank(
+    tmp_path: Path, other: str, head: str, known: bool
+) -> None:
+    files = {}
+    for rank in range(2):
+        name = f"20261129181010_rank{rank}.log"
+        files[f"n0/{name}"] = [HEAD + "hello"]
+        files[other.format(name)] = [head + "hello"]
+    found = read(tmp_path, files)
+    assert {identity.rank for identity, _ in logs(found)} == ({0, 1} if known else {None})
+
+
+def test_a_name_that_the_lines_of_its_file_confirm_is_a_rank_whoever_else_has_it(tmp_path: Path) -> None:
+    name = "20261129181010_rank3.log"
+    found = read(tmp_path, {f"n0/{name}": [RANK.format(3)], f"n1/{name}": [HEAD + "hello"]})
+    assert ranks(found) == {f"n0/{name}": {3}, f"n1/{name}": {None}}
+
+
 @pytest.mark.parametrize("pattern", ["logs/llama-4242-{}.out", "logs/rank_{}.log", "logs/llama.4242.{}.err"])
 def test_numbers_of_files_are_ranks_where_several_say_so(tmp_path: Path, pattern: str) -> None:
     speak = [HEAD + "step 1", HEAD + "step 2", HEAD + "step 3", HEAD + "step 4"]
