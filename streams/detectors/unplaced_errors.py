@@ -8,17 +8,19 @@ from schemas.identity import shortened
 from schemas.results import Anomaly, Fatal
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.lines.fatal import loses_a_peer
 from streams.troubles import of_the_stop
 from streams.view import AttemptView, AttemptWindow
 
 
 class UnplacedErrorsConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is printed this long before the owner's stop still belongs to it."""
+    """What is printed this long before the owner's stop still belongs to it, the loss of a peer this long."""
 
     own_slack_s: float = 1.0
+    stop_slack_s: float = 5.0
 
     def __post_init__(self) -> None:
-        require(self, above_0=("own_slack_s",))
+        require(self, above_0=("own_slack_s", "stop_slack_s"))
 
 
 class UnplacedErrorsState(msgspec.Struct, kw_only=True):
@@ -27,7 +29,10 @@ class UnplacedErrorsState(msgspec.Struct, kw_only=True):
 
 @register
 class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
-    """Reports candidates that no rank can be held against; what a lost peer causes says nothing without its rank."""
+    """Reports candidates that no rank can be held against.
+
+    What a lost peer causes says nothing without its rank, but that the job has failed where no rank is known at all.
+    """
 
     name = "unplaced_errors"
     config_type = UnplacedErrorsConfig
@@ -39,6 +44,12 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
         for node, fatal in window.unplaced:
             if fatal.role == "candidate" and not of_the_stop(fatal, view.stopped, self.config.own_slack_s):
                 found.setdefault(fatal.signature, []).append((node, fatal))
+        if not found and not view.members and not view.finished:
+            lost = [(node, fatal) for node, fatal in window.unplaced if loses_a_peer(fatal)]
+            left = [
+                (node, fatal) for node, fatal in lost if not of_the_stop(fatal, view.stopped, self.config.stop_slack_s)
+            ]
+            return [self._lost(view, window, left)] if left else []
         return [self._anomaly(view, window, group) for _, group in sorted(found.items())]
 
     def _grounds(self, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> str:
@@ -46,6 +57,25 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
         signature = group[0][1].signature
         known = sum(fatal.signature == signature for summary in window.summaries for fatal in summary.fatals)
         return "unplaced_besides" if 0 < known < len(group) else "unplaced_error"
+
+    def _lost(self, view: AttemptView, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> Anomaly:
+        first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
+        return self.anomaly(
+            window,
+            "cascade",
+            onset=first.time,
+            precision_ns=first.precision_ns,
+            axis="space",
+            layer="log",
+            symptom=first.symptom,
+            area=first.area,
+            grounds="cascade",
+            severity="critical",
+            text=f"workers whose rank is not known lost their peers or waited in vain: {shortened(first.text, 200)}",
+            peers="no rank of the job is known",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+        )
 
     def _anomaly(self, view: AttemptView, window: AttemptWindow, group: list[tuple[str, Fatal]]) -> Anomaly:
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)

@@ -71,6 +71,11 @@ def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
     return _fatal(event, spoken, area, chain[-1].exception if chain else "")
 
 
+def loses_a_peer(fatal: Fatal) -> bool:
+    """Whether a worker ended by an exception that a lost peer causes; a library's complaint alone may be of any end."""
+    return fatal.role == "cascade" and bool(fatal.exception)
+
+
 def follow(fatals: list[Fatal], text: str) -> None:
     """Attach an Xid that only speaks of another to the last one before it on the same GPU, where there is any."""
     spoken = spoken_line(text)

@@ -12,6 +12,7 @@ from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.incidents.book import IncidentBook, IncidentBookState
 from streams.library.known import Known
+from streams.lines.fatal import loses_a_peer
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of, rank_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
@@ -151,8 +152,8 @@ class JobKeeper:
         self._open_attempts(start, ranked)
         if not self._attempts:
             # An error of nobody known is one of the attempt that its log speaks of.
-            causes: dict[str, list[Window]] = {one.attempt: [] for one, fatal in unplaced if fatal.role == "candidate"}
-            self._open_attempts(start, causes)
+            told = [one for one, fatal in unplaced if fatal.role == "candidate" or loses_a_peer(fatal)]
+            self._open_attempts(start, {one.attempt: [] for one in told})
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
         exits, sightings = self._claim(nodes, owners, end)

@@ -18,10 +18,11 @@ def trains(identity: Identity, event: Log) -> bool:
     return (event.process_type or identity.process_type) == "trainer"
 
 
-def take(fatals: Fatals, identity: Identity, event: Log) -> None:
+def take(fatals: Fatals, identity: Identity, event: Log, *, ended: bool = False) -> None:
     """Adds what is fatal about a line that may be.
 
-    What an error of a worker was raised under is not known, so it counts as if training had begun.
+    What an error of a worker was raised under is not known, so it counts as if training had begun. Once training has
+    ``ended`` peers go away, and that a worker has lost them is no trouble.
     """
     kind = event.process_type or identity.process_type
     if kind in _PASSES_ON:
@@ -29,5 +30,5 @@ def take(fatals: Fatals, identity: Identity, event: Log) -> None:
     fatal = fatal_of(event, trained=True)
     if fatal is None:
         follow(fatals.kept, event.text)
-    else:
+    elif not (ended and kind == "trainer" and fatal.role == "cascade"):
         fatals.add(msgspec.structs.replace(fatal, process_type=kind))

@@ -32,11 +32,15 @@ MOST_DEVICES = 64
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
-    """What a worker carries from window to window. ``names`` are its metrics; further ones are dropped and counted."""
+    """What a worker carries from window to window. ``names`` are its metrics; further ones are dropped and counted.
+
+    ``ended`` once workers of an unknown rank have said that training is done, until one reports an iteration again.
+    """
 
     phase: str = ""
     iteration: int | None = None
     trained: bool = False
+    ended: bool = False
     names: list[str] = []
     detectors: dict[str, msgspec.Raw] = {}
 
@@ -195,8 +199,10 @@ def _node_line(draft: _Draft, identity: Identity, state: WorkerState, event: eve
     draft.exits.extend(exits_of(event))
     if stopped_by_owner(event.text):
         draft.stopped = min(event.time, draft.stopped or event.time)
+    if facts.turn == SHUTDOWN and node.trains(identity, event):
+        state.ended = True
     if facts.trouble:
-        node.take(draft.fatals, identity, event)
+        node.take(draft.fatals, identity, event, ended=state.ended)
     if facts.readings and node.trains(identity, event):
         _heard(draft, state, event)
 
@@ -243,6 +249,7 @@ def _heard(draft: _Draft, state: WorkerState, event: events.Log) -> None:
     iteration = _reached(state, event, report_of(event.text))
     if iteration is not None and iteration >= (draft.iteration or 0):
         draft.iteration, draft.iteration_time = iteration, event.time
+        state.ended = False
 
 
 def _reached(state: WorkerState, event: events.Log, report: Report) -> int | None:

@@ -108,6 +108,28 @@ def test_a_job_of_which_no_rank_is_known_goes_on_after_an_error() -> None:
     assert [(one.severity, one.status) for one in latest] == [("info", "resolved")]
 
 
+@pytest.mark.parametrize(
+    "texts, incidents",
+    [
+        ([CLOSED], 1),
+        (["ECONNRESET: Connection closed by peer"], 0),
+        (["trainer: training finished after 20 iterations", CLOSED], 0),
+    ],
+)
+def test_a_job_of_which_no_rank_is_known_and_all_lost_their_peers_has_failed(texts: list[str], incidents: int) -> None:
+    script = Script()
+    for second in range(20):
+        script.send(unknown(""), Log(time=at(second), stream="", text=f"step {second}", process_type="trainer"))
+    for place, text in enumerate(texts):
+        script.send(unknown(""), Log(time=at(20.6 + place / 10), stream="", text=text, process_type="trainer"))
+    log = written_log(script.recording)
+    through(log)
+    latest = list({one.id: one for one in records(log, "incidents")}.values())
+    assert [(one.verdict, one.suspects, one.onset, one.severity) for one in latest] == [
+        ("ambiguous", [], at(20.6), "critical")
+    ] * incidents
+
+
 def test_a_job_of_which_no_rank_is_known_has_an_incident_all_the_same() -> None:
     script = Script()
     for second in range(20):
