@@ -14,6 +14,13 @@ HEAD = 'Traceback (most recent call last):\n  File "/workspace/train.py", line 1
 Sample = tuple[str, str, str, dict[str, str]]
 
 LINES: list[Sample] = [
+    ("slurm.task_crashed", "candidate", "srun: error: node01: task 2: Segmentation fault (core dumped)", {"node": "node01", "task": "2"}),
+    ("slurm.task_crashed", "candidate", "srun: error: gpu-07.cluster: tasks 0-3,6: Bus error", {"task": "0-3,6", "end": "Bus error"}),
+    ("slurm.out_of_memory", "candidate", "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.", {"events": "1"}),
+    ("slurm.out_of_memory", "candidate", "srun: error: node01: task 2: Out Of Memory", {"node": "node01"}),
+    ("slurm.task_ended", "confirmation", "srun: error: node01: tasks 0-1: Exited with exit code 1", {"end": "Exited with exit code 1"}),
+    ("slurm.task_ended", "confirmation", "srun: error: node02: task 3: Killed", {"task": "3"}),
+    ("slurm.cancelled", "confirmation", "slurmstepd: error: *** STEP 77.0 ON node01 CANCELLED AT 2026-11-29T18:10:59 ***", {"number": "77.0"}),
     ("gloo.timeout", "cascade", "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:129] Timed out waiting 25000ms for send operation to complete", {}),
     ("nccl.watchdog_timeout", "cascade", "[rank0]:[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=466119168, NumelOut=466119168, Timeout(ms)=600000) ran for 600060 milliseconds before timing out.", {"sequence": "1580", "operation": "ALLREDUCE"}),
     ("nccl.watchdog_timeout", "cascade", "[E ProcessGroupNCCL.cpp:458] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=_ALLGATHER_BASE, Timeout(ms)=1800000) ran for 1806103 milliseconds before timing out.", {"sequence": "2", "operation": "_ALLGATHER_BASE"}),

@@ -153,7 +153,7 @@ def _seen(folded: str) -> list[str]:
 
 
 def _facts(text: str, masked: str, head: str | None = None, *, seen: Sequence[str] = ()) -> Facts:
-    """The facts of a text, where ``head`` is what of it tells a turn or a download.
+    """The facts of a text, where ``head`` is what of it tells a turn, a download or chatter.
 
     What tells a layout or readings is ``seen``; where that is nothing its text has to be asked each time.
     """
@@ -165,7 +165,7 @@ def _facts(text: str, masked: str, head: str | None = None, *, seen: Sequence[st
         masked=masked,
         signature=signature,
         predefined=predefined_id(text, signature) if trouble else "",
-        chatter=chatter_of(text),
+        chatter=chatter_of(head or text),
         turn=turn,
         downloads=loads,
         trouble=trouble,

@@ -11,6 +11,8 @@ from streams.stages.fatals import Fatals
 
 _PASSES_ON = ("launcher", "sampler")
 """Whose errors are those of others, or of nobody's training."""
+_SCHEDULER = "slurm."
+"""Templates of what a scheduler says itself, whoever passes it on."""
 
 
 def trains(identity: Identity, event: Log) -> bool:
@@ -25,9 +27,9 @@ def take(fatals: Fatals, identity: Identity, event: Log, *, ended: bool = False)
     ``ended`` peers go away, and that a worker has lost them is no trouble.
     """
     kind = event.process_type or identity.process_type
-    if kind in _PASSES_ON:
-        return
     fatal = fatal_of(event, trained=True)
+    if kind in _PASSES_ON and (fatal is None or not fatal.template.startswith(_SCHEDULER)):
+        return
     if fatal is None:
         follow(fatals.kept, event.text)
     elif not (ended and kind == "trainer" and fatal.role == "cascade"):

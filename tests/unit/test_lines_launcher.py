@@ -73,6 +73,9 @@ def test_an_exit_line_gives_code_and_signal(code: int, signal: str) -> None:
         "W1129 19:40:01.332000 23463 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal, shutting down workers",
         "Received 2 death signal, shutting down workers",
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 23463 got signal: 15",
+        "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-11-29T18:10:59 ***",
+        "slurmstepd: error: *** STEP 77.0 ON node01 CANCELLED AT 2026-11-29T18:10:59 DUE TO TIME LIMIT ***",
+        "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-11-29T18:10:59 DUE TO PREEMPTION ***",
     ],
 )
 def test_a_stop_from_outside_is_told(line: str) -> None:
@@ -80,7 +83,12 @@ def test_a_stop_from_outside_is_told(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Received 11 death signal, shutting down workers", "got signal: 11", "got signal: 150", BLOCK, ""]
+    "line",
+    [
+        *("Received 11 death signal, shutting down workers", "got signal: 11", "got signal: 150", BLOCK, ""),
+        "slurmstepd: error: *** STEP 77.0 ON node01 CANCELLED AT 2026-11-29T18:10:59 ***",
+        "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-11-29T18:10:59 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+    ],
 )
 def test_other_ends_are_no_stop(line: str) -> None:
     assert not stopped_by_owner(line)

@@ -1,6 +1,7 @@
-"""Predefined templates of torchrun's agent.
+"""Predefined templates of torchrun's agent and of Slurm.
 
-It sees the first failure on its node only: that is no cause, and its traceback is not the rank's own.
+An agent sees the first failure on its node only: that is no cause, and its traceback is not the rank's own. Slurm's
+task number is not known to be a rank; that it killed or aborted a task is as often a consequence as a cause.
 """
 
 from __future__ import annotations
@@ -47,5 +48,55 @@ LAUNCHER: tuple[Predefined, ...] = (
         area="unknown",
         layer="platform",
         lines=(re.compile(r"Received \d{1,3} death signal, shutting down workers"),),
+    ),
+    Predefined(
+        id="slurm.task_crashed",
+        name="slurm",
+        role="candidate",
+        area="code",
+        layer="platform",
+        lines=(
+            re.compile(
+                r"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,200}): "
+                r"(?P<end>Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
+            ),
+        ),
+    ),
+    Predefined(
+        id="slurm.out_of_memory",
+        name="memory",
+        role="candidate",
+        area="memory",
+        symptom="memory",
+        layer="platform",
+        lines=(
+            re.compile(r"slurmstepd: error: Detected (?P<events>\d{1,9}) oom[_-]kill event"),
+            re.compile(r"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,200}): Out Of Memory"),
+        ),
+    ),
+    Predefined(
+        id="slurm.task_ended",
+        name="slurm",
+        role="confirmation",
+        area="unknown",
+        layer="platform",
+        lines=(
+            re.compile(
+                r"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,200}): "
+                r"(?P<end>Exited with exit code \d{1,3}|Killed|Aborted|Terminated)"
+            ),
+        ),
+    ),
+    Predefined(
+        id="slurm.cancelled",
+        name="slurm",
+        role="confirmation",
+        area="unknown",
+        layer="platform",
+        lines=(
+            re.compile(
+                r"slurmstepd: error: \*\*\* \w{3,4} (?P<number>[\d.]{1,20}) ON (?P<node>[\w.-]{1,100}) CANCELLED AT"
+            ),
+        ),
     ),
 )
