@@ -158,7 +158,7 @@ def main() -> None:
     print(
         f"{given.lines} lines a corpus; drain3 as its baseline sets it; ours: similarity {SIMILARITY}, depth {DEPTH},"
     )
-    print(f"variable where more than {MANY} words stand in one place and {ENOUGH} others around it; masks {MASKS_ID}")
+    print(f"a variable where more than {MANY} words stand in one place and {ENOUGH} others around it; masks {MASKS_ID}")
     print("| corpus | " + " | ".join(COLUMNS.values()) + " |")
     print("|---|" + "---|" * len(COLUMNS))
     rows = {}
