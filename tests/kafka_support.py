@@ -47,11 +47,16 @@ def _fetch() -> None:
     beside.rename(JARS)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free and differ: all are held until the last is found."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
 
 
 class Broker:
@@ -64,7 +69,7 @@ class Broker:
         self._root = root
         self._class_path = jars()
         self._process: subprocess.Popen[bytes] | None = None
-        plain, secure, controller = _free_port(), _free_port(), _free_port()
+        plain, secure, controller = _free_ports(3)
         self.address, self.secure = f"127.0.0.1:{plain}", f"127.0.0.1:{secure}"
         self.authority = root / "authority.pem"
         root.mkdir(parents=True, exist_ok=True)
