@@ -8,7 +8,7 @@ every job, and no other line can become part of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 import msgspec
 
@@ -225,23 +225,23 @@ class TemplateBook:
         onset: int,
         suspects: list[int],
         backed: Mapping[str, Axis] | None = None,
-        healthy: Healthy | None = None,
+        novel: Set[str] | None = None,
     ) -> list[SuspiciousTemplate]:
         """What began around the onset, once training had begun: lines of a suspect that few print, or lines of all.
 
         Where nobody is named, lines that few print stand for themselves, rank 0's own chatter apart. The templates of
         signatures that are ``backed`` by a detector's finding are there in any case, behind a suspect's own. Where it
-        is known what healthy jobs print, that is left out, and all else that began around the onset stands out,
-        whoever prints it; predefined templates are judged as if nothing were known.
+        is known which templates no healthy job prints, all but those (``novel``, by id) are left out, and those that
+        began around the onset stand out, whoever prints them; predefined templates are judged as if nothing were known.
         """
         backed = backed or {}
         pointed_at = {self._ids[one]: axis for one, axis in backed.items() if one in self._ids}
-        strange = set() if healthy is None else {one.id for one in self.templates(view.attempt) if not healthy(one)}
+        strange = novel or set()
         judged = strange | {id_ for id_, _ in self.state.predefined.values()} | pointed_at.keys()
         shown = [one for one in self._ids if self.state.chatter.get(one) not in ASIDE or one in backed]
         found = []
         for id_, use in self._uses(view.attempt, shown).items():
-            if healthy is not None and id_ not in judged:
+            if novel is not None and id_ not in judged:
                 continue
             near = abs(use.first - onset) <= LOOK_BACK_NS
             axis = "cross-job" if near and id_ in strange else _axis(view, onset, suspects, use)

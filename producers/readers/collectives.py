@@ -15,7 +15,6 @@ from producers.owners import Owners
 from producers.readers.dumps import Dump, Group, Status, created, integer, text
 from producers.rows import Fields, Row, Rows, read_rows
 from producers.scan import Source
-from producers.times import possible
 from schemas.events import Collective, TimeSource
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
@@ -219,7 +218,6 @@ def _event(entry: Fields, group: Group, time: int, source: TimeSource) -> Collec
     dtypes = entry.get("input_dtypes")
     point_to_point = entry.get("is_p2p") is True
     sequence = integer(entry.get("p2p_seq_id")) if point_to_point else None
-    began = created(entry)
     return Collective(
         time=time,
         time_source=source,
@@ -231,6 +229,6 @@ def _event(entry: Fields, group: Group, time: int, source: TimeSource) -> Collec
         input_sizes=_sizes(entry.get("input_sizes")),
         output_sizes=_sizes(entry.get("output_sizes")),
         dtype=text(dtypes[0]) if isinstance(dtypes, list | tuple) and dtypes else "",
-        created=began if possible(began) else 0,
+        created=created(entry),
         point_to_point=point_to_point,
     )

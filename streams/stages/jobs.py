@@ -132,9 +132,10 @@ class JobKeeper:
         self, window: AttemptWindow, view: AttemptView, onset: int, suspects: list[int], backed: Mapping[str, Axis]
     ) -> list[SuspiciousTemplate]:
         """What stands out around an onset; what healthy jobs print and this one does not has the room that is left."""
-        if self._known is None or window.contrast is None:
+        if window.contrast is None:
             return self._templates.suspicious(view, onset, suspects, backed)
-        found = self._templates.suspicious(view, onset, suspects, backed, self._known.knows)
+        novel = {one.id for one in window.contrast.novel}
+        found = self._templates.suspicious(view, onset, suspects, backed, novel)
         return [*found, *window.contrast.absent[:SHOWN_ABSENT]][:SUSPICIOUS_LIMIT]
 
     def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:

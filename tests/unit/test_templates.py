@@ -166,7 +166,10 @@ def suspicious(
     templates.learn(window.summaries)
     view.update(window)
     templates.note(window)
-    return templates.suspicious(view, at(ONSET), suspects, backed, healthy)
+    novel = None
+    if healthy is not None:
+        novel = {one.id for one in templates.novel(view.attempt, templates.templates(view.attempt), healthy)}
+    return templates.suspicious(view, at(ONSET), suspects, backed, novel)
 
 
 def everybody(second: float, *apart: int) -> dict[int, float]:
