@@ -163,6 +163,7 @@ class JobKeeper:
         heard = [(one.identity.node, one.iteration_time) for one in nodes if one.iteration_time is not None]
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
+        places = {name: self._places(name, ranked.get(name, [])) for name in self._attempts}
         return {
             name: AttemptWindow(
                 job=self._state.job,
@@ -176,11 +177,11 @@ class JobKeeper:
                 faults=[
                     Fault(node, fatal, rank_of(name, node, fatal, owners, gpus))
                     for node, fatal in faults
-                    if self._runs_on(name, ranked, node)
+                    if _is_among(node, places[name])
                 ],
-                unplaced=[(one.node, fatal) for one, fatal in unplaced if self._runs_on(name, ranked, one.node)],
+                unplaced=[(one.node, fatal) for one, fatal in unplaced if _is_among(one.node, places[name])],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
-                heard=max((time for node, time in heard if self._runs_on(name, ranked, node)), default=None),
+                heard=max((time for node, time in heard if _is_among(node, places[name])), default=None),
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
                 printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),
@@ -188,14 +189,14 @@ class JobKeeper:
             for name, attempt in self._attempts.items()
         }
 
-    def _runs_on(self, name: str, ranked: dict[str, list[Window]], node: str) -> bool:
-        """Whether an attempt may run on a node: it was not given up, and no other nodes are known to be all of it."""
+    def _places(self, name: str, summaries: list[Window]) -> set[str] | None:
+        """The nodes that an attempt may run on, null for any: none once it was given up, all where some are unknown."""
         view = self._attempts[name].state.view
         if view.superseded is not None:
-            return False
+            return set()
         nodes = {member.identity.node for member in view.members.values()}
-        nodes |= {summary.identity.node for summary in ranked.get(name, [])}
-        return not node or not nodes or "" in nodes or node in nodes
+        nodes |= {summary.identity.node for summary in summaries}
+        return None if not nodes or "" in nodes else {*nodes, ""}
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
         for name in sorted(ranked, key=lambda name: (_number(name), name)):
@@ -248,6 +249,10 @@ class JobKeeper:
         if known is None or known.main_pid is not None:
             return None
         return newest, exit_.rank
+
+
+def _is_among(node: str, places: set[str] | None) -> bool:
+    return places is None or node in places
 
 
 def _attempt_of(summary: Window) -> str:
