@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from schemas import events, results
 
 LONGEST_SHAPE = 200
+MOST_AWAITED = 64
+_PAIR = re.compile(r"(?:send (\d{1,6})->(\d{1,6})|recv (\d{1,6})<-(\d{1,6}))")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -71,5 +75,12 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_operation="" if oldest is None else oldest.operation,
         oldest_shape="" if oldest is None else f"{oldest.dtype} {oldest.input_sizes}"[:LONGEST_SHAPE],
         oldest_at=0 if oldest is None else oldest.created,
+        awaits=_awaits(found),
         inferred=last.time_source == "inferred",
     )
+
+
+def _awaits(found: list[events.Collective]) -> list[tuple[int, int]]:
+    named = [_PAIR.match(event.operation) for event in found if event.state != "completed" and event.point_to_point]
+    pairs = {(int(pair[1] or pair[3]), int(pair[2] or pair[4])) for pair in named if pair is not None}
+    return sorted(pairs)[:MOST_AWAITED]
