@@ -25,6 +25,7 @@ Grounds = Literal[
 ]
 _EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
 """Operations to which all ranks bring as much, of one type."""
+SHOWN_PLACES = 3
 
 
 class Apart(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,15 +145,22 @@ def _gone_on(place: Place, who: Gathering, waiting: Waiting, states: States) -> 
 
 
 def _nobody(waiting: Waiting, states: States) -> Apart:
-    """Nothing tells the ranks apart: the one place to which all have come, or who would have to be observed."""
-    if len(waiting.joined) == 1:
-        ((place, who),) = waiting.joined.items()
-        return Apart(grounds="none_completed", ranks={}, place=said(place, states), gathered=who.members)
+    """Nothing tells the ranks apart: the places to which all have come, or who would have to be observed."""
+    joined = waiting.joined
+    if joined:
+        members = sorted({rank for who in joined.values() for rank in who.members})
+        return Apart(grounds="none_completed", ranks={}, place=_said_all(list(joined), states), gathered=members)
     unobserved = waiting.unobserved
     if unobserved:
-        place = min(unobserved.values())
-        return Apart(grounds="unobserved_peer", ranks={}, place=said(place, states), gathered=sorted(unobserved))
-    return Apart(grounds="circle", ranks={})
+        places = sorted(set(unobserved.values()))
+        return Apart(grounds="unobserved_peer", ranks={}, place=_said_all(places, states), gathered=sorted(unobserved))
+    return Apart(grounds="circle", ranks={}, place=_said_all(waiting.circles, states))
+
+
+def _said_all(places: list[Place], states: States) -> str:
+    shown = "; ".join(said(place, states) for place in places[:SHOWN_PLACES])
+    more = len(places) - SHOWN_PLACES
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def said(place: Place, states: States) -> str:

@@ -201,5 +201,15 @@ def test_where_nobody_waits_or_only_few_nothing_is_said(found: States) -> None:
     assert apart(found, stages=1) is None
 
 
+def test_several_places_to_which_all_have_come_are_all_told() -> None:
+    pairs = states(waits("a", [0, 1], 3), waits("a", [0, 1], 3), waits("b", [2, 3], 5), waits("b", [2, 3], 5))
+
+    judged = apart(pairs, stages=1)
+
+    assert judged is not None
+    assert (judged.grounds, judged.gathered) == ("none_completed", WORLD)
+    assert judged.place == "all_reduce 3 of group a; all_reduce 5 of group b"
+
+
 def test_a_send_is_said_with_its_two_ranks() -> None:
     assert said(Place("pp", -1, (3, 5)), {}) == "what rank 3 sends to rank 5 in group pp"
