@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import Literal
 
 import msgspec
-from detection_support import at
+from detection_support import S, at
 
 from schemas.events import Collective
 from schemas.results import CollectiveState
@@ -20,6 +20,7 @@ from streams.stages.columns import reached_of
 
 Fault = Literal["process stops", "device stops", "another operation", "left out"]
 STALLED_S = 12.0
+CAPTURED_S = 30.0
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -163,16 +164,23 @@ class Job:
         return other == rank or (theirs.peer == rank and mine.peer == other and mine.name != theirs.name)
 
     def dump(self, rank: int, *, sends: bool, timed: bool) -> list[CollectiveState]:
+        """What a window says of the rank's flight recorder."""
+        found: dict[str, list[Collective]] = defaultdict(list)
+        for event in self.recorded(rank, sends=sends, timed=timed):
+            found[event.group].append(event)
+        return [reached_of(events) for _, events in sorted(found.items())]
+
+    def recorded(self, rank: int, *, sends: bool, timed: bool, zero: int = at(0)) -> list[Collective]:
         """What the rank's flight recorder shows; ``sends`` whether of sends too, ``timed`` whether starts are seen."""
         counts: dict[tuple[str, bool], int] = defaultdict(int)
-        found: dict[str, list[Collective]] = defaultdict(list)
+        found = []
         for place, operation in enumerate(self.programs[rank][: self.enqueued[rank]]):
             counts[operation.group, operation.peer is not None] += 1
             if operation.peer is not None and not sends:
                 continue
-            found[operation.group].append(
+            found.append(
                 Collective(
-                    time=at(30),
+                    time=zero + round(CAPTURED_S * S),
                     group=operation.group,
                     ranks=self.shape.members(operation.group),
                     sequence=counts[operation.group, operation.peer is not None],
@@ -180,11 +188,11 @@ class Job:
                     state=self._state(rank, place, timed=timed),
                     input_sizes=[[8]],
                     dtype="Float",
-                    created=at(STALLED_S + place / 1000),
+                    created=zero + round((STALLED_S + place / 1000) * S),
                     point_to_point=operation.peer is not None,
                 )
             )
-        return [reached_of(events) for _, events in sorted(found.items())]
+        return found
 
     def _state(self, rank: int, place: int, *, timed: bool) -> Literal["enqueued", "started", "completed"]:
         if place < self.completed[rank]:
