@@ -243,7 +243,12 @@ class Template(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A worker that stands apart; never a root cause. ``score`` is between 0 and 1."""
+    """A worker that stands apart; never a root cause. ``score`` is between 0 and 1.
+
+    ``kind`` is what it is while its peers wait: a ``blocker`` (it does not wait), an ``early_exit`` (its process has
+    ended), ``mismatched`` (it enqueued something else, or in another order) or a ``stopped_device`` (which completes
+    nothing); empty where nothing says it.
+    """
 
     rank: int | None
     node: str
@@ -252,6 +257,7 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
     role: str = ""
     coordinates: dict[str, int | list[int]] = {}
     device: str | None = None
+    kind: str = ""
 
 
 class Evidence(Record, frozen=True, omit_defaults=True, kw_only=True):

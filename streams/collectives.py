@@ -9,7 +9,7 @@ from schemas.results import CollectiveState
 States = dict[int, dict[str, CollectiveState]]
 """Each rank's latest state by group."""
 
-_JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
+JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
 """How operations are called that nobody completes before everybody has joined, a leading ``_`` left out."""
 
 _EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
@@ -33,7 +33,7 @@ def stopped(states: States) -> dict[int, CollectiveState]:
     found: dict[int, CollectiveState] = {}
     for rank, groups in states.items():
         for own in sorted(groups.values(), key=lambda one: (one.oldest_at, one.group)):
-            if own.oldest < 0 or own.only_sends or not own.oldest_operation.lstrip("_").startswith(_JOINT):
+            if own.oldest < 0 or own.only_sends or not own.oldest_operation.lstrip("_").startswith(JOINT):
                 continue
             others = [groups[own.group] for peer, groups in states.items() if peer != rank and own.group in groups]
             if len(others) >= 2 and all(other.last_completed >= own.oldest for other in others):

@@ -107,7 +107,8 @@ _PLAIN: dict[str, Any] = {
 
 
 def _suspect_json(suspect: Suspect) -> dict[str, Any]:
-    return {name: getattr(suspect, name) for name in ("rank", "node", "role", "coordinates", "device", "score", "why")}
+    names = ("rank", "node", "role", "coordinates", "device", "score", "why", "kind")
+    return {name: getattr(suspect, name) for name in names}
 
 
 def _template_json(template: SuspiciousTemplate) -> dict[str, Any]:

@@ -24,6 +24,8 @@ WORD_NS = 2_000_000_000
 QUIET_NS = 60_000_000_000
 """A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
 SAMPLES_KEPT_NS = 60_000_000_000
+MOST_SAID = 80
+"""How much is kept of why a sample failed (characters)."""
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
 
@@ -34,7 +36,8 @@ class Member(msgspec.Struct, kw_only=True):
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
     seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
-    the latest two samples of the main thread that show it at different places.
+    the latest two samples of the main thread that show it at different places; ``unread`` is when a sample of the
+    rank's own process last failed, and why.
     """
 
     identity: Identity
@@ -50,10 +53,13 @@ class Member(msgspec.Struct, kw_only=True):
     sighted: int | None = None
     zombie: int | None = None
     moved: tuple[int, int] | None = None
+    unread: tuple[int, str] | None = None
     spans: dict[str, StackSpan] = {}
 
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
+        for span in (span for span in spans if not span.frames and span.process_type == "trainer"):
+            self.unread = max((span.last, span.failure[:MOST_SAID] or "it holds no frames"), self.unread or (0, ""))
         for span in (span for span in spans if span.frames):
             key = f"{span.process_type}|{span.pid}|{span.thread}"
             before = self.spans.get(key)
@@ -224,7 +230,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
         spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
         return {rank: span for rank, span in spans.items() if span is not None}
 
-    def suspect(self, rank: int, score: float, why: str) -> Suspect:
+    def suspect(self, rank: int, score: float, why: str, kind: str = "") -> Suspect:
         """The rank as a suspect, with its place."""
         member = self.members.get(rank)
         return Suspect(
@@ -235,6 +241,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
             device=member.identity.device if member else None,
             score=score,
             why=why,
+            kind=kind,
         )
 
     def unobserved_since(self, time: int) -> list[int]:

@@ -2,7 +2,8 @@
 
 A launcher names the first failure *it* saw, on its node; over all nodes only the kind of an end tells: a death by a
 signal that nobody here had sent is a rank's own, SIGTERM after another's failure is not. Ends with an exit code are
-judged by what the rank printed.
+judged by what the rank printed. One that ends with success while training goes on for the others leaves them waiting:
+that is told once the job stands still.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Exit
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.stall import SECOND, Stall, StallRule, stall_of
 from streams.view import AttemptView, AttemptWindow
 
 _OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})
@@ -22,16 +24,18 @@ class WorkerExitConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``stop_slack_s``: ends this long before the owner's stop still belong to it."""
 
     stop_slack_s: float = 5.0
+    stall: StallRule = StallRule()
 
     def __post_init__(self) -> None:
         require(self, above_0=("stop_slack_s",))
 
 
 class WorkerExitState(msgspec.Struct, kw_only=True):
-    """Ranks whose end has been reported, and ranks that printed any fatal line."""
+    """Ranks whose end has been reported, ranks that printed any fatal line, ranks that were said to have left."""
 
     reported: list[int] = []
     printed: list[int] = []
+    left: list[int] = []
 
 
 @register
@@ -59,7 +63,52 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         killed = {rank: one for rank, one in ended.items() if self._own(view, rank, one)}
         told = sorted(rank for rank, one in ended.items() if one.signal == "SIGTERM")
         found = [self._killed(view, window, killed)] if killed else []
-        return [*found, self._told(view, window, told, ended)] if told else found
+        found += [self._told(view, window, told, ended)] if told else []
+        return [*found, *self._early(view, window)]
+
+    def _early(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """Those that ended with success, and without the word that training was done, before the job stood still."""
+        stall = stall_of(view, window, self.config.stall)
+        if stall is None:
+            return []
+        # The job stands still some time after its latest iteration: when the next one would have come.
+        precision = 2 * max(stall.step, SECOND)
+        left = {
+            rank: member.exit
+            for rank, member in sorted(view.members.items())
+            if member.exit is not None
+            and member.exit.code == 0
+            and member.exit.time <= stall.since + precision
+            and member.finished is None
+            and rank not in self.state.printed
+        }
+        fresh = sorted(set(left) - set(self.state.left))
+        if not fresh or 2 * len(left) >= len(view.members):
+            return []
+        self.state.left = sorted(left)
+        return [self._left(view, window, stall, left, precision)]
+
+    def _left(
+        self, view: AttemptView, window: AttemptWindow, stall: Stall, left: dict[int, Exit], precision: int
+    ) -> Anomaly:
+        why = "its process ended with code 0 while its peers wait, without a word that training was done"
+        return self.anomaly(
+            window,
+            "left",
+            onset=min(one.time for one in left.values()),
+            precision_ns=precision,
+            axis="space",
+            layer="platform",
+            symptom="hang",
+            area="unknown",
+            grounds="left_early",
+            severity="critical" if stall.critical else "warning",
+            text=f"{said_ranks(left)} ended with code 0 before training was done",
+            peers=f"{len(view.members) - len(left)} of {len(view.members)} observed ranks have not ended so",
+            iteration=stall.iteration,
+            phase=stall.phase,
+            suspects=[view.suspect(rank, 0.8, why, "early_exit") for rank in left],
+        )
 
     def _own(self, view: AttemptView, rank: int, end: Exit) -> bool:
         requested = view.members[rank].requested

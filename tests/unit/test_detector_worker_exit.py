@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from detection_support import at, closed, ended, healthy, known_fatal, named, new_view, run, summary, traceback
+from detection_support import (
+    at,
+    closed,
+    ended,
+    healthy,
+    known_fatal,
+    named,
+    new_view,
+    run,
+    stepping,
+    summary,
+    traceback,
+)
 
 from schemas.results import Anomaly, Exit
 from streams.detectors.worker_exit import WorkerExit
@@ -82,3 +94,39 @@ def test_a_traceback_of_its_own_explains_an_abort() -> None:
         exits=[(4, ended(12, -6, "SIGABRT"))],
     )
     assert found(spoke) == []
+
+
+def quiet(start: float, *exits: tuple[int, Exit], gone: int = 5, **fields: Any) -> AttemptWindow:
+    """Nobody iterates; all but one live."""
+    living = (summary(rank, start, **fields) for rank in range(RANKS) if rank != gone)
+    return closed(living, start, exits=list(exits))
+
+
+@pytest.mark.parametrize(
+    ("second", "code", "said", "suspects"),
+    [
+        (9.5, 0, {}, [[5]]),
+        (10.9, 0, {}, [[5]]),
+        # The others had waited for something else by then.
+        (18, 0, {}, []),
+        (9.5, 1, {}, []),
+        # It said that it was through, or why it could not go on.
+        (9.5, 0, {"finished": at(9.4)}, []),
+        (9.5, 0, {"fatals": [known_fatal(traceback("ValueError: bad shard"))]}, []),
+    ],
+)
+def test_who_ends_with_success_while_the_others_stand_still_has_left_early(
+    second: float, code: int, said: dict[str, Any], suspects: list[list[int | None]]
+) -> None:
+    first = closed(stepping(rank, 0, first=1, **(said if rank == 5 else {})) for rank in range(RANKS))
+    windows = [first, quiet(10, (5, ended(second, code))), quiet(20), quiet(30)]
+    found = [one for each in run(WorkerExit(), new_view(), windows) for one in each]
+    assert named(found) == suspects
+    for one in found:
+        assert (one.grounds, one.symptom, one.suspects[0].kind) == ("left_early", "hang", "early_exit")
+
+
+def test_where_iterations_go_on_or_most_have_ended_nobody_has_left_early() -> None:
+    ends = [(rank, ended(9.5, 0)) for rank in range(4)]
+    assert found(quiet(10, *ends), quiet(20)) == []
+    assert found(healthy(RANKS, 10, 11), closed([], 20, exits=[(5, ended(9.5, 0))])) == []
