@@ -43,6 +43,11 @@ def function_of(frame: Frame) -> str:
     return frame.function.rsplit(".", 1)[-1]
 
 
+def frame_name(frame: Frame) -> str:
+    """What makes a frame the same one in two stacks: the last part of its function's name and of its file's."""
+    return f"{function_of(frame)} {frame.file.rpartition('/')[2]}"
+
+
 def _activity_of_frame(frame: Frame) -> Activity | None:
     function = function_of(frame)
     if _COMMUNICATION.search(frame.file) or _COMMUNICATION_FUNCTION.search(function):
@@ -74,11 +79,11 @@ def activity_of(frames: list[Frame]) -> Activity:
 
 
 def _idle(frames: list[Frame]) -> bool:
-    return bool(frames) and function_of(_telling(frames)[-1]) in _IDLE_LEAVES
+    return bool(frames) and function_of(python_frames(frames)[-1]) in _IDLE_LEAVES
 
 
-def _telling(frames: list[Frame]) -> list[Frame]:
-    """The frames that every sampler shows."""
+def python_frames(frames: list[Frame]) -> list[Frame]:
+    """The frames that every sampler shows: those of Python, or all where there are none."""
     return [frame for frame in frames if _is_python(frame)] or frames
 
 
@@ -90,8 +95,8 @@ def _span_of(event: Stack) -> StackSpan:
     activity = activity_of(event.frames)
     if event.process_type != "trainer" and _idle(event.frames):
         activity = "idle"
-    telling = _telling(event.frames)
-    names = [f"{function_of(frame)} {frame.file.rpartition('/')[2]}" for frame in telling]
+    telling = python_frames(event.frames)
+    names = [frame_name(frame) for frame in telling]
     places = [f"{name} {frame.line}" for name, frame in zip(names, telling, strict=True)]
     return StackSpan(
         process_type=event.process_type,

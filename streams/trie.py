@@ -1,0 +1,99 @@
+"""Stacks of many ranks as one tree: on each frame the ranks that are there, so that those who are elsewhere show.
+
+A frame is the same in two stacks if the last part of its function's name and of its file's are; tools tell both in
+different lengths. Its line does not split the tree, it is kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from schemas.events import Frame
+from streams.stacks import frame_name
+
+Path = tuple[Frame, ...]
+
+
+class Node(msgspec.Struct, kw_only=True):
+    """A frame under those that called it: ``ranks`` came through it, ``ends`` are those whose stacks end here.
+
+    ``frame`` has the longest names that were told and the line at which most ranks are, the smallest of several.
+    ``children`` are in order of their names. The root is a node without names that all ranks came through.
+    """
+
+    frame: Frame
+    ranks: frozenset[int]
+    ends: frozenset[int]
+    children: list[Node] = []
+
+    def walk(self, above: Path = ()) -> Iterator[tuple[Path, Node]]:
+        """Each node below this one with the frames that lead to it, its own last; callers before what they call."""
+        waiting = [(above, child) for child in reversed(self.children)]
+        while waiting:
+            path, node = waiting.pop()
+            here = (*path, node.frame)
+            yield here, node
+            waiting.extend((here, child) for child in reversed(node.children))
+
+
+def merged(stacks: Iterable[tuple[int, Sequence[Frame]]]) -> Node:
+    """The tree of stacks, each with its rank and its frames outermost first; the order of stacks does not matter.
+
+    A rank may bring several stacks: it stands wherever one of them is. Time and memory grow with the frames of the
+    different stacks, not with how many ranks share them.
+    """
+    sharing: dict[tuple[Frame, ...], set[int]] = {}
+    for rank, frames in stacks:
+        sharing.setdefault(tuple(frames), set()).add(rank)
+    root = _Growing()
+    for path, ranks in sharing.items():
+        root.ranks |= ranks
+        node = root
+        for frame in path:
+            node = node.children.setdefault(frame_name(frame), _Growing())
+            node.ranks |= ranks
+            node.seen[frame] += len(ranks)
+        node.ends |= ranks
+    return root.grown()
+
+
+class _Growing:
+    """A node while stacks are still added."""
+
+    def __init__(self) -> None:
+        self.ranks: set[int] = set()
+        self.ends: set[int] = set()
+        self.seen: Counter[Frame] = Counter()
+        self.children: dict[str, _Growing] = {}
+
+    def grown(self) -> Node:
+        """This node and all below it as they stay; deepest first, since stacks may be deeper than Python's own."""
+        order, waiting = [], [self]
+        while waiting:
+            growing = waiting.pop()
+            order.append(growing)
+            waiting.extend(growing.children.values())
+        done: dict[int, Node] = {}
+        for growing in reversed(order):
+            done[id(growing)] = Node(
+                frame=_told(growing.seen),
+                ranks=frozenset(growing.ranks),
+                ends=frozenset(growing.ends),
+                children=[done.pop(id(child)) for _, child in sorted(growing.children.items())],
+            )
+        return done[id(self)]
+
+
+def _told(seen: Counter[Frame]) -> Frame:
+    """One frame for all that are the same: the longest names, and the line of most ranks."""
+    lines: Counter[int] = Counter()
+    for frame, ranks in seen.items():
+        lines[frame.line] += ranks
+    return Frame(
+        function=max((frame.function for frame in seen), key=lambda name: (len(name), name), default=""),
+        file=max((frame.file for frame in seen), key=lambda name: (len(name), name), default=""),
+        line=max(sorted(lines), key=lambda line: lines[line], default=0),
+    )

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import random
+
+from schemas.events import Frame
+from streams.stack_classes import Sample, classes_of, said, thread_kind
+
+STEP = Frame("step", "/srv/train.py", 40)
+REDUCE = Frame("all_reduce", "/py/site-packages/torch/distributed/distributed_c10d.py", 2799)
+NEXT = Frame("__next__", "/py/site-packages/torch/utils/data/dataloader.py", 630)
+READ = Frame("read", "/srv/files.py", 12)
+NATIVE = Frame("epoll_wait", "libc.so.6")
+
+
+def sample(
+    rank: int, *frames: Frame, kind: str = "trainer", thread: str = "MainThread", role: str = "", failure: str = ""
+) -> Sample:
+    return Sample(rank=rank, role=role, process_type=kind, thread=thread, frames=list(frames), failure=failure)
+
+
+def hang() -> list[Sample]:
+    waiting = [sample(rank, STEP, REDUCE) for rank in (0, 1, 2, 3, 4, 6, 7)]
+    idle = [sample(rank, Frame("get", "queues.py", 3), kind="dataloader") for rank in (0, 1)]
+    return [*waiting, sample(5, STEP, NEXT), *idle, sample(5, READ, kind="dataloader")]
+
+
+def roles(count: int, role: str = "") -> dict[int, str]:
+    return dict.fromkeys(range(count), role)
+
+
+def test_the_one_that_is_elsewhere_is_said_with_what_its_loader_does() -> None:
+    assert said(classes_of(hang(), roles(8))) == [
+        "ranks 0-4,6-7 in all_reduce (distributed_c10d.py:2799) under step (train.py:40); "
+        "rank 5 in __next__ (dataloader.py:630) under step (train.py:40), its dataloader in read (files.py:12)"
+    ]
+
+
+def test_who_has_no_sample_or_a_failed_one_is_unobserved_and_never_missing() -> None:
+    samples = [*hang(), sample(8, failure="Permission denied")]
+
+    main = classes_of(samples, roles(10))[0]
+
+    assert main.unobserved == {8: "Permission denied", 9: "no sample"}
+    top = main.tree.children[0]
+    assert main.missing(top) == frozenset()
+    reduce = next(node for path, node in main.tree.walk() if path[-1] == REDUCE)
+    assert main.missing(reduce) == {5}
+
+
+def test_threads_of_different_roles_and_processes_are_never_compared() -> None:
+    samples = [sample(0, STEP, REDUCE, role="actor"), sample(1, STEP, NEXT, role="rollout")]
+
+    classes = classes_of(samples, {0: "actor", 1: "rollout"})
+
+    assert [one.name for one in classes] == ["actor trainer MainThread", "rollout trainer MainThread"]
+    assert not any(group.minority for one in classes for group in one.groups)
+
+
+def test_numbered_threads_are_of_one_kind() -> None:
+    assert thread_kind("Thread-12 (run)") == thread_kind("Thread-3 (run)")
+    assert thread_kind("0x7f25edbb66c0") == thread_kind("0x7F00aa")
+
+
+def test_native_frames_of_one_sampler_set_nobody_apart() -> None:
+    main = classes_of([sample(0, STEP, REDUCE, NATIVE), sample(1, STEP, REDUCE), sample(2, STEP, REDUCE)], roles(3))[0]
+
+    assert [group.ranks for group in main.groups] == [[0, 1, 2]]
+
+
+def test_two_halves_are_no_minorities() -> None:
+    main = classes_of([sample(0, STEP, REDUCE), sample(1, STEP, NEXT)], roles(2))[0]
+
+    assert [group.minority for group in main.groups] == [False, False]
+
+
+def test_a_rank_without_a_loader_is_not_unobserved_among_loaders() -> None:
+    loaders = next(one for one in classes_of(hang(), roles(8)) if one.process_type == "dataloader")
+
+    assert loaders.unobserved == {}
+
+
+def test_a_rank_of_which_nothing_was_sampled_is_unobserved_among_loaders_too() -> None:
+    loaders = next(one for one in classes_of(hang(), roles(9)) if one.process_type == "dataloader")
+
+    assert loaders.unobserved == {8: "no sample"}
+
+
+def test_many_places_are_counted_rather_than_told() -> None:
+    samples = [sample(rank, Frame(f"f{rank}", "a.py", 1)) for rank in range(9)]
+
+    assert said(classes_of(samples, roles(9)), most=2) == [
+        "rank 0 in f0 (a.py:1); rank 1 in f1 (a.py:1); ranks 2-8 in 7 other places"
+    ]
+
+
+def test_the_order_of_samples_does_not_matter() -> None:
+    samples = [*hang(), sample(8, failure="b"), sample(8, failure="a")]
+    one = classes_of(samples, roles(9))
+    random.Random(3).shuffle(samples)
+
+    assert classes_of(samples, roles(9)) == one

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import random
+
+from schemas.events import Frame
+from streams.trie import Node, merged
+
+MAIN = Frame("main", "train.py", 9)
+REDUCE = Frame("all_reduce", "distributed_c10d.py", 2799)
+NEXT = Frame("__next__", "dataloader.py", 630)
+
+
+def shown(tree: Node) -> list[tuple[str, list[int], list[int]]]:
+    return [
+        ("/".join(frame.function for frame in path), sorted(node.ranks), sorted(node.ends))
+        for path, node in tree.walk()
+    ]
+
+
+def test_each_frame_has_the_ranks_that_came_through_it() -> None:
+    tree = merged([(0, [MAIN, REDUCE]), (1, [MAIN, NEXT]), (2, [MAIN, REDUCE]), (3, [MAIN])])
+
+    assert sorted(tree.ranks) == [0, 1, 2, 3]
+    assert shown(tree) == [
+        ("main", [0, 1, 2, 3], [3]),
+        ("main/__next__", [1], [1]),
+        ("main/all_reduce", [0, 2], [0, 2]),
+    ]
+
+
+def test_names_of_different_length_are_one_frame_and_the_longest_is_shown() -> None:
+    qualified = Frame("Trainer.main", "/srv/job/train.py", 12)
+
+    tree = merged([(0, [MAIN]), (1, [qualified]), (2, [Frame("main", "train.py", 12)])])
+
+    assert [node.frame for _, node in tree.walk()] == [Frame("Trainer.main", "/srv/job/train.py", 12)]
+
+
+def test_the_line_of_most_ranks_is_shown_the_smallest_of_several() -> None:
+    lines = {0: 7, 1: 5, 2: 5, 3: 7}
+
+    tree = merged((rank, [Frame("f", "a.py", line)]) for rank, line in lines.items())
+
+    assert tree.children[0].frame.line == 5
+
+
+def test_a_rank_with_several_stacks_stands_in_each() -> None:
+    tree = merged([(4, [MAIN, REDUCE]), (4, [MAIN, NEXT])])
+
+    assert shown(tree) == [("main", [4], []), ("main/__next__", [4], [4]), ("main/all_reduce", [4], [4])]
+
+
+def test_the_order_of_stacks_does_not_matter() -> None:
+    dice = random.Random(7)
+    stacks = [(rank, [MAIN, Frame(f"f{rank % 3}", "a.py", rank % 5), NEXT][: dice.randint(1, 3)]) for rank in range(40)]
+    one = merged(stacks)
+    dice.shuffle(stacks)
+
+    assert merged(stacks) == one
+
+
+def test_a_stack_of_thousands_of_frames_is_walked() -> None:
+    deep = [Frame(f"f{depth}", "a.py", depth) for depth in range(5000)]
+
+    assert len(list(merged([(0, deep)]).walk())) == 5000
+
+
+def test_no_stacks_make_a_tree_without_ranks() -> None:
+    assert shown(merged([])) == []
