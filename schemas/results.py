@@ -21,7 +21,7 @@ Activity = Literal["communication", "engine", "data", "checkpoint", "idle", "own
 CausalRole = Literal["candidate", "cascade", "confirmation", "advice"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Base of all derived records."""
 
 
@@ -138,7 +138,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
     ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
-    sizes. ``inferred`` is whether nobody told when the dump was captured.
+    sizes. ``inferred`` is whether nobody told when the dump was captured. ``ranks`` is empty for a large group, whose
+    members would each say all of them.
     """
 
     group: str

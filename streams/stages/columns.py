@@ -7,6 +7,8 @@ import msgspec
 from schemas import events, results
 
 LONGEST_SHAPE = 200
+MOST_RANKS = 64
+"""Of a group, as each of them says it: all members of a large one would say all of them again."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
     return results.CollectiveState(
         group=last.group,
         captured=last.time,
-        ranks=last.ranks,
+        ranks=last.ranks if len(last.ranks) <= MOST_RANKS else [],
         last_enqueued=last.sequence,
         last_completed=completed,
         operation=last.operation,
