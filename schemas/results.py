@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from schemas.events import Frame
 from schemas.identity import Identity
+from schemas.members import Members
 
 Symptom = Literal["hang", "crash", "slowdown", "numerics", "memory"]
 Area = Literal[
@@ -138,8 +140,10 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
     ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
-    sizes. ``inferred`` is whether nobody told when the dump was captured. ``ranks`` is empty for a large group, whose
-    members would each say all of them.
+    sizes, ``oldest_started`` whether its device was seen to have begun it. ``awaits`` has, of the sends and receives
+    that are not completed, who sends to whom, numbered as their names do, and when the first was enqueued.
+    ``inferred`` is whether nobody told when the dump was captured. Of a large group ``runs`` stand for the ``ranks``;
+    ``members`` are either.
     """
 
     group: str
@@ -156,7 +160,15 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     oldest_operation: str = ""
     oldest_shape: str = ""
     oldest_at: int = 0
+    oldest_started: bool = False
+    awaits: list[tuple[int, int, int]] = []
     inferred: bool = False
+    runs: list[tuple[int, int, int]] = []
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The ranks of the group, in its order."""
+        return Members(self.runs) if self.runs else self.ranks
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from schemas import events, results
+from schemas.members import runs_of
 
 LONGEST_SHAPE = 200
-MOST_RANKS = 64
-"""Of a group, as each of them says it: all members of a large one would say all of them again."""
+MOST_RANKS, MOST_RUNS = 64, 64
+"""Of a group as each of its members says it: more ranks are told as runs, unless these are too many."""
+MOST_AWAITED = 64
+_SENT = re.compile(r"send (?P<sender>\d{1,6})->(?P<receiver>\d{1,6})|recv (?P<to>\d{1,6})<-(?P<source>\d{1,6})")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -58,10 +63,13 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
     completed = max(done, default=-1)
     waiting = [event for event in collective if event.state != "completed" and event.created]
     oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
+    runs = runs_of(last.ranks) if len(last.ranks) > MOST_RANKS else []
+    runs = runs if len(runs) <= MOST_RUNS else []
     return results.CollectiveState(
         group=last.group,
         captured=last.time,
-        ranks=last.ranks if len(last.ranks) <= MOST_RANKS else [],
+        ranks=[] if runs else last.ranks,
+        runs=runs,
         last_enqueued=last.sequence,
         last_completed=completed,
         operation=last.operation,
@@ -73,5 +81,19 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_operation="" if oldest is None else oldest.operation,
         oldest_shape="" if oldest is None else f"{oldest.dtype} {oldest.input_sizes}"[:LONGEST_SHAPE],
         oldest_at=0 if oldest is None else oldest.created,
+        oldest_started=oldest is not None and oldest.state == "started",
+        awaits=_awaits(found),
         inferred=last.time_source == "inferred",
     )
+
+
+def _awaits(found: list[events.Collective]) -> list[tuple[int, int, int]]:
+    """Each pair once, with when the first of its operations was enqueued; the oldest ones, where there are many."""
+    pairs: dict[tuple[int, int], int] = {}
+    for event in found:
+        told = _SENT.match(event.operation) if event.state != "completed" and event.point_to_point else None
+        if told is not None:
+            pair = int(told["sender"] or told["source"]), int(told["receiver"] or told["to"])
+            pairs[pair] = min(event.created, pairs.get(pair, event.created))
+    oldest = sorted(pairs.items(), key=lambda item: (item[1], item[0]))[:MOST_AWAITED]
+    return [(sender, receiver, created) for (sender, receiver), created in oldest]
