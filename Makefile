@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
-.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -37,6 +37,9 @@ bench-kill: .venv/run ## kill workers and sink again and again; prints what was 
 
 bench-templates: .venv/run ## lines a second and grouping accuracy beside drain3
 	$(BIN)/python tests/benchmarks/templates.py
+
+bench-stacks: .venv/run ## what a hang of 1,024 to 10,240 ranks costs both stages, and how that grows
+	$(BIN)/python tests/benchmarks/stacks.py
 
 format: .venv/run
 	$(BIN)/ruff format .

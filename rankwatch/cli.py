@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankwatch import home, library_arguments, live
+from rankwatch.collector import collect_seldom
 from rankwatch.errors import KNOWN, UsageError
 from rankwatch.times import parse_time
 
@@ -319,4 +320,5 @@ def entry() -> None:
     _standard_streams()
     # From here on an interrupt is answered in order, by `run`.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    collect_seldom()
     sys.exit(run())

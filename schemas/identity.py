@@ -13,7 +13,7 @@ Coordinate = int | list[int]
 """A parallel coordinate; a list where one rank holds several (interleaved pipeline stages)."""
 
 
-class Identity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Identity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """The worker or node that events come from.
 
     ``rank`` is the global rank; null with ``rank_reason`` where it is not known.

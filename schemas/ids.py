@@ -7,11 +7,13 @@ import hashlib
 
 def stable_id(*parts: str | int | None) -> str:
     """A 16-digit hexadecimal id of the parts, told apart by position and type."""
-    digest = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        text = "" if part is None else str(part)
-        digest.update(f"{type(part).__name__}:{len(text)}:{text};".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    whole = "".join([_named(part) for part in parts])
+    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _named(part: str | int | None) -> str:
+    text = "" if part is None else str(part)
+    return f"{type(part).__name__}:{len(text)}:{text};"
 
 
 def notification_key(job: str, attempt: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from schemas.events import Frame
 from schemas.identity import Identity
+from schemas.members import Members
 
 Symptom = Literal["hang", "crash", "slowdown", "numerics", "memory"]
 Area = Literal[
@@ -21,7 +23,7 @@ Activity = Literal["communication", "engine", "data", "checkpoint", "idle", "own
 CausalRole = Literal["candidate", "cascade", "confirmation", "advice"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Base of all derived records."""
 
 
@@ -140,7 +142,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
     sizes, ``oldest_started`` whether its device was seen to have begun it. ``awaits`` has, of the sends and receives
     that are not completed, who sends to whom, numbered as their names do, and when the first was enqueued.
-    ``inferred`` is whether nobody told when the dump was captured.
+    ``inferred`` is whether nobody told when the dump was captured. Of a large group ``runs`` stand for the ``ranks``;
+    ``members`` are either.
     """
 
     group: str
@@ -160,6 +163,12 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     oldest_started: bool = False
     awaits: list[tuple[int, int, int]] = []
     inferred: bool = False
+    runs: list[tuple[int, int, int]] = []
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The ranks of the group, in its order."""
+        return Members(self.runs) if self.runs else self.ranks
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -1,8 +1,14 @@
-"""How far the ranks of each process group have come, by their dumps, and who of them stands apart."""
+"""How far the ranks of each process group have come, by their dumps, and who of them stands apart.
+
+A job of ten thousand ranks has thousands of groups: nothing here compares all ranks, or all groups, with all others.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
+from heapq import nsmallest
+from itertools import accumulate
 
 from schemas.results import CollectiveState
 
@@ -24,19 +30,35 @@ def waits_of(states: States) -> dict[int, list[CollectiveState]]:
     }
 
 
+def by_group(states: States) -> dict[str, dict[int, CollectiveState]]:
+    """Each group's ranks with their states, ranks in the order of ``states``."""
+    groups: dict[str, dict[int, CollectiveState]] = {}
+    for rank, own in states.items():
+        for name, one in own.items():
+            groups.setdefault(name, {})[rank] = one
+    return groups
+
+
 def stopped(states: States) -> dict[int, CollectiveState]:
     """Rank to the group in which it has not completed an operation that all others have, who wait for it further on.
 
     Such a rank waits for nobody there: nobody completes such an operation before all have joined, so its own device has
     stopped, whatever it went on to enqueue. Two others at least must have been observed.
     """
+    groups = by_group(states)
+    # Whoever has completed least, and the next: one of the two is the last of the others, whoever asks.
+    last = {
+        name: nsmallest(2, ((one.last_completed, rank) for rank, one in members.items()))
+        for name, members in groups.items()
+    }
     found: dict[int, CollectiveState] = {}
-    for rank, groups in states.items():
-        for own in sorted(groups.values(), key=lambda one: (one.oldest_at, one.group)):
+    for rank, own_groups in states.items():
+        for own in sorted(own_groups.values(), key=lambda one: (one.oldest_at, one.group)):
             if own.oldest < 0 or own.only_sends or not own.oldest_operation.lstrip("_").startswith(JOINT):
                 continue
-            others = [groups[own.group] for peer, groups in states.items() if peer != rank and own.group in groups]
-            if len(others) >= 2 and all(other.last_completed >= own.oldest for other in others):
+            if len(groups[own.group]) < 3:
+                continue
+            if next(completed for completed, other in last[own.group] if other != rank) >= own.oldest:
                 found.setdefault(rank, own)
     return found
 
@@ -46,15 +68,36 @@ def laggards(states: States) -> dict[int, CollectiveState]:
 
     A rank that has anything outstanding itself waits too, and is a link of a chain, not its beginning.
     """
-    idle = {rank: groups for rank, groups in states.items() if not any(one.outstanding for one in groups.values())}
+    waits: dict[str, list[CollectiveState]] = {}
+    for waiting in waits_of(states).values():
+        for wait in waiting:
+            waits.setdefault(wait.group, []).append(wait)
+    queues = {group: _Queue(found) for group, found in waits.items()}
     found: dict[int, CollectiveState] = {}
-    for waits in waits_of(states).values():
-        for wait in waits:
-            for rank, groups in idle.items():
-                own = groups.get(wait.group)
-                if own is not None and own.last_enqueued < awaited(wait)[0]:
-                    found[rank] = min(found.get(rank, wait), wait, key=_age)
+    for rank, groups in states.items():
+        if any(one.outstanding for one in groups.values()):
+            continue
+        ahead = [queues[name].oldest_beyond(own.last_enqueued) for name, own in groups.items() if name in queues]
+        oldest = min((wait for wait in ahead if wait is not None), key=_age, default=None)
+        if oldest is not None:
+            found[rank] = oldest
     return found
+
+
+class _Queue:
+    """The waits of one group by what they wait for."""
+
+    def __init__(self, waits: list[CollectiveState]) -> None:
+        ordered = sorted((awaited(wait)[0], place) for place, wait in enumerate(waits))
+        self._sequences = [sequence for sequence, _ in ordered]
+        # For each the oldest of the waits from there on; of equals the one that came first.
+        oldest = accumulate(((_age(waits[place]), place) for _, place in reversed(ordered)), min)
+        self._oldest = [waits[place] for _, place in oldest]
+
+    def oldest_beyond(self, enqueued: int) -> CollectiveState | None:
+        """The oldest wait for an operation that whoever has enqueued so many never came to; null for none."""
+        beyond = len(self._sequences) - bisect_right(self._sequences, enqueued)
+        return self._oldest[beyond - 1] if beyond else None
 
 
 def awaited(wait: CollectiveState) -> tuple[int, str]:
@@ -105,16 +148,30 @@ def out_of_order(states: States) -> dict[int, CollectiveState]:
     Most wait in one group and have not come to the other's operation; the few wait in the other and have not come to
     the first's: the order of most is the program's.
     """
-    names = sorted({name for groups in states.values() for name in groups})
-    for one in names:
-        for other in names:
-            both = [rank for rank, groups in states.items() if one in groups and other in groups]
-            held = _held(states, both, one, other)
-            passed = _held(states, both, other, one)
-            if held and passed and len(held) + len(passed) == len(both) and 2 * len(passed) < len(held):
-                left_out = max((states[rank][one] for rank in held), key=lambda state: state.last_enqueued)
-                return dict.fromkeys(passed, left_out)
+    groups = by_group(states)
+    for one, other in _crossed(states, groups):
+        few, many = sorted((groups[one], groups[other]), key=len)
+        both = [rank for rank in few if rank in many]
+        held = _held(states, both, one, other)
+        passed = _held(states, both, other, one)
+        if held and passed and len(held) + len(passed) == len(both) and 2 * len(passed) < len(held):
+            left_out = max((states[rank][one] for rank in held), key=lambda state: state.last_enqueued)
+            return dict.fromkeys(passed, left_out)
     return {}
+
+
+def _crossed(states: States, groups: dict[str, dict[int, CollectiveState]]) -> list[tuple[str, str]]:
+    """Pairs of groups that may wait for each other, either way round, sorted.
+
+    In each some rank waits that is behind in the other: of all pairs that a large job has these are few.
+    """
+    furthest = {name: max(one.last_enqueued for one in members.values()) for name, members in groups.items()}
+    pairs: set[tuple[str, str]] = set()
+    for own in states.values():
+        waits = [name for name, one in own.items() if one.last_enqueued > one.last_completed]
+        behind = [name for name, one in own.items() if waits and one.last_enqueued < furthest[name]]
+        pairs.update((wait, left) for wait in waits for left in behind)
+    return sorted((one, other) for one, other in pairs if (other, one) in pairs)
 
 
 def _held(states: States, both: list[int], one: str, other: str) -> list[int]:

@@ -8,7 +8,8 @@ file's, and a stack's is that of its Python frames, where it has any.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -36,6 +37,9 @@ _STANDARD = re.compile(
 _LIBRARY = re.compile(r"(?:site|dist)-packages/|^(?:torch|numpy|megatron|deepspeed|lightning|transformers)/")
 
 SHOWN_FRAMES = 24
+MAIN = "MainThread"
+MOST_SPANS = 64
+"""Of one worker at a time; which threads are left out beyond that is said by ``telling``."""
 
 
 def function_of(frame: Frame) -> str:
@@ -48,18 +52,19 @@ def frame_name(frame: Frame) -> str:
     return f"{function_of(frame)} {frame.file.rpartition('/')[2]}"
 
 
-def _activity_of_frame(frame: Frame) -> Activity | None:
-    function = function_of(frame)
-    if _COMMUNICATION.search(frame.file) or _COMMUNICATION_FUNCTION.search(function):
+@lru_cache(maxsize=1 << 14)
+def _activity_of_frame(function: str, file: str) -> Activity | None:
+    """Of a function without its class; the ranks of a job stand in the same few thousand frames."""
+    if _COMMUNICATION.search(file) or _COMMUNICATION_FUNCTION.search(function):
         return "communication"
-    if _ENGINE.search(frame.file) or _ENGINE_FUNCTION.search(function):
+    if _ENGINE.search(file) or _ENGINE_FUNCTION.search(function):
         return "engine"
-    if _DATA.search(frame.file):
+    if _DATA.search(file):
         return "data"
-    if _RECOMPUTE.search(frame.file):
+    if _RECOMPUTE.search(file):
         # Activation checkpointing computes anew in the backward pass; it saves nothing.
         return None
-    if _CHECKPOINT.search(frame.file) or "checkpoint" in function.lower():
+    if _CHECKPOINT.search(file) or "checkpoint" in function.lower():
         return "checkpoint"
     return None
 
@@ -72,7 +77,7 @@ def activity_of(frames: list[Frame]) -> Activity:
     if not frames:
         return "unobserved"
     for frame in reversed(frames):
-        activity = _activity_of_frame(frame)
+        activity = _activity_of_frame(function_of(frame), frame.file)
         if activity is not None:
             return activity
     return "own"
@@ -116,17 +121,62 @@ def _span_of(event: Stack) -> StackSpan:
 def spans_of(events: Iterable[Stack]) -> list[StackSpan]:
     """One worker's samples, in order of time, folded where consecutive ones of a thread stand at one position."""
     spans: list[StackSpan] = []
-    latest: dict[tuple[int, str], int] = {}
+    latest: dict[tuple[int, str], tuple[int, Stack]] = {}
     for event in events:
-        span = _span_of(event)
         thread = (event.pid, event.thread)
-        at = latest.get(thread)
-        if at is not None and spans[at].position == span.position and spans[at].failure == span.failure:
+        at, before = latest.get(thread, (-1, None))
+        if before is not None and _alike(before, event):
+            spans[at] = joined(
+                spans[at], msgspec.structs.replace(spans[at], first=event.time, last=event.time, samples=1)
+            )
+            continue
+        span = _span_of(event)
+        if before is not None and spans[at].position == span.position and spans[at].failure == span.failure:
             spans[at] = joined(spans[at], span)
         else:
-            latest[thread] = len(spans)
+            at = len(spans)
             spans.append(span)
+        latest[thread] = (at, event)
     return spans
+
+
+def _alike(one: Stack, other: Stack) -> bool:
+    """Whether two samples of a thread show the same, so that nothing has to be found out anew."""
+    return one.frames == other.frames and one.failure == other.failure
+
+
+def telling(spans: Sequence[StackSpan], most: int = MOST_SPANS) -> list[int]:
+    """Places of at most so many spans, in their order, for what has no room for all.
+
+    The main threads of trainers come first, then those of other processes; then who is at work, and later samples.
+    """
+    if len(spans) <= most:
+        return list(range(len(spans)))
+    order = sorted(range(len(spans)), key=lambda at: (*_weight(spans[at]), -spans[at].last, at))
+    return sorted(order[:most])
+
+
+def _weight(span: StackSpan) -> tuple[bool, bool, bool]:
+    trains = span.process_type == "trainer" and (is_main(span) or bool(span.failure))
+    return not trains, not is_main(span), span.activity == "idle"
+
+
+class SharedFrames:
+    """Keeps the frames of equal stacks once: ranks of a job mostly stand where others stand."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, StackSpan] = {}
+
+    def of(self, spans: list[StackSpan]) -> list[StackSpan]:
+        """The same spans, with the frames of an earlier one where they are equal."""
+        return [self._shared(span) for span in spans]
+
+    def _shared(self, span: StackSpan) -> StackSpan:
+        known = self._known.setdefault(span.position, span)
+        if known is span or known.frames != span.frames or known.identity != span.identity:
+            return span
+        same = {"identity": known.identity, "position": known.position, "frames": known.frames}
+        return msgspec.structs.replace(span, **same)
 
 
 def joined(before: StackSpan, after: StackSpan) -> StackSpan:
@@ -141,7 +191,7 @@ def joined(before: StackSpan, after: StackSpan) -> StackSpan:
 
 def is_main(span: StackSpan) -> bool:
     """Whether the span is of the main thread of a process."""
-    return span.thread == "MainThread"
+    return span.thread == MAIN
 
 
 def place(frames: list[Frame]) -> str:

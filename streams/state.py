@@ -8,5 +8,8 @@ _SORTED = msgspec.json.Encoder(order="deterministic")
 
 
 def written(state: msgspec.Struct) -> msgspec.Raw:
-    """The state's JSON; integer keys become strings, which reading turns back, and nested JSON is taken in."""
-    return msgspec.Raw(_SORTED.encode(msgspec.json.decode(msgspec.json.encode(state))))
+    """The state's JSON; integer keys become strings, which reading turns back.
+
+    JSON that it holds is taken in as it is: it was written here too, so its keys are sorted.
+    """
+    return msgspec.Raw(_SORTED.encode(msgspec.to_builtins(state, str_keys=True, builtin_types=(msgspec.Raw,))))

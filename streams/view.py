@@ -5,6 +5,9 @@ The job stage keeps one view per attempt and updates it before detectors see the
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cached_property
+
 import msgspec
 
 from schemas.identity import Identity
@@ -13,7 +16,7 @@ from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.printed import NOTHING_PRINTED, Printed
-from streams.stacks import is_main, joined
+from streams.stacks import MAIN, joined, telling
 
 KEPT_PIDS = 8
 KEPT_DEVICES = 64
@@ -30,14 +33,15 @@ WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
 
 
-class Member(msgspec.Struct, kw_only=True):
+class Member(msgspec.Struct, kw_only=True, gc=False):
     """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
 
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
     seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
     the latest two samples of the main thread that show it at different places; ``unread`` is when a sample of the
-    rank's own process last failed, and why.
+    rank's own process last failed, and why. ``threads`` stand for ``spans`` where the view is written down
+    (``streams/folding.py``).
     """
 
     identity: Identity
@@ -55,25 +59,31 @@ class Member(msgspec.Struct, kw_only=True):
     moved: tuple[int, int] | None = None
     unread: tuple[int, str] | None = None
     spans: dict[str, StackSpan] = {}
+    threads: list[tuple[int, int, int, int, int]] = []
 
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
         for span in (span for span in spans if not span.frames and span.process_type == "trainer"):
             self.unread = max((span.last, span.failure[:MOST_SAID] or "it holds no frames"), self.unread or (0, ""))
-        for span in (span for span in spans if span.frames):
-            key = f"{span.process_type}|{span.pid}|{span.thread}"
+        usable = [span for span in spans if span.frames]
+        if not usable:
+            return
+        for span in usable:
+            key = key_of(span)
             before = self.spans.get(key)
             if before is not None and before.position != span.position and _is_trainer(span):
                 self.moved = (before.last, span.first)
             self.spans[key] = joined(before, span) if before and before.position == span.position else span
         newest = max((span.last for span in self.spans.values()), default=0)
-        self.spans = {key: span for key, span in self.spans.items() if span.last > newest - SAMPLES_KEPT_NS}
+        recent = [(key, span) for key, span in self.spans.items() if span.last > newest - SAMPLES_KEPT_NS]
+        self.spans = dict(recent[at] for at in telling([span for _, span in recent]))
 
     def main_span(self, since: int) -> StackSpan | None:
         """The main thread's latest sample from ``since`` on, or null."""
-        mains = [span for span in self.spans.values() if _is_trainer(span)]
-        recent = [span for span in mains if span.last >= since]
-        return max(recent, key=lambda span: (span.last, span.pid), default=None)
+        recent = [span for span in self.spans.values() if span.last >= since and _is_trainer(span)]
+        if len(recent) < 2:
+            return recent[0] if recent else None
+        return max(recent, key=lambda span: (span.last, span.pid))
 
     @property
     def main_pid(self) -> int | None:
@@ -82,15 +92,20 @@ class Member(msgspec.Struct, kw_only=True):
         return max(mains) if mains else None
 
 
+def key_of(span: StackSpan) -> str:
+    """What tells the threads of a rank apart."""
+    return f"{span.process_type}|{span.pid}|{span.thread}"
+
+
 def _is_trainer(span: StackSpan) -> bool:
-    return span.process_type == "trainer" and is_main(span)
+    return span.thread == MAIN and span.process_type == "trainer"
 
 
-class AttemptView(msgspec.Struct, kw_only=True):
+class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     """One attempt of a job, as far as closed windows tell.
 
     ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
-    worker whose rank is not known last reported an iteration.
+    worker whose rank is not known last reported an iteration. ``places`` is empty but where the view is written down.
     """
 
     job: str
@@ -106,6 +121,7 @@ class AttemptView(msgspec.Struct, kw_only=True):
     superseded: int | None = None
     node_life: dict[str, int] = {}
     heard: int | None = None
+    places: list[StackSpan] = []
 
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
@@ -122,6 +138,8 @@ class AttemptView(msgspec.Struct, kw_only=True):
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
         self._node_side(window)
+        # What was found out of it is found anew: many detectors ask for the same.
+        self.__dict__.clear()
 
     def _believe(self, world_size: int | None) -> None:
         if world_size is not None and 0 < world_size <= MOST_RANKS:
@@ -172,14 +190,14 @@ class AttemptView(msgspec.Struct, kw_only=True):
         if window.stopped is not None:
             self.stopped = min(window.stopped, self.stopped or window.stopped)
 
-    @property
+    @cached_property
     def phase(self) -> str:
         """The attempt's phase: train as soon as any rank trains, else what most ranks say."""
-        phases = sorted(self._phase_of(rank) for rank in self.phases)
+        phases = Counter(self._phase_of(rank) for rank in self.phases)
         for dominant in ("shutdown", "checkpoint", "evaluation", "train"):
             if dominant in phases:
                 return dominant
-        return max(phases, key=lambda phase: (phases.count(phase), phase), default="")
+        return max(phases, key=lambda phase: (phases[phase], phase), default="")
 
     def _phase_of(self, rank: int) -> str:
         phase = self.phases[rank]
@@ -187,10 +205,10 @@ class AttemptView(msgspec.Struct, kw_only=True):
             return TRAIN
         return phase
 
-    @property
-    def expected(self) -> set[int]:
+    @cached_property
+    def expected(self) -> frozenset[int]:
         """The ranks that should be there, by the announced world size and by who was seen."""
-        return set(self.members) | set(range(self.world_size or 0))
+        return frozenset(self.members) | frozenset(range(self.world_size or 0))
 
     @property
     def finished(self) -> bool:
@@ -216,19 +234,30 @@ class AttemptView(msgspec.Struct, kw_only=True):
         return "pp" in self.layout or len(roles) > 1
 
     def peer_groups(self) -> list[list[int]]:
+        """The ranks that can be compared with one another, groups and ranks in canonical order."""
+        return self._peers
+
+    @cached_property
+    def _peers(self) -> list[list[int]]:
         """Ranks of the same process type, role, pipeline stage and expert group, in canonical order."""
-        groups: dict[str, list[int]] = {}
+        groups: dict[tuple[str, str, str, str, str], list[int]] = {}
         for rank in sorted(self.members):
             identity = self.members[rank].identity
             at = self.coordinates(rank)
-            key = f"{identity.process_type}|{identity.role}|{identity.group}|{at.get('pp')}|{at.get('ep')}"
+            key = (identity.process_type, identity.role, identity.group, str(at.get("pp")), str(at.get("ep")))
             groups.setdefault(key, []).append(rank)
-        return [groups[key] for key in sorted(groups)]
+        return [groups[key] for key in sorted(groups, key="|".join)]
 
     def main_spans(self, since: int) -> dict[int, StackSpan]:
         """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out."""
-        spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
-        return {rank: span for rank, span in spans.items() if span is not None}
+        if since not in self._mains:
+            spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
+            self._mains[since] = {rank: span for rank, span in spans.items() if span is not None}
+        return self._mains[since]
+
+    @cached_property
+    def _mains(self) -> dict[int, dict[int, StackSpan]]:
+        return {}
 
     def suspect(self, rank: int, score: float, why: str, kind: str = "") -> Suspect:
         """The rank as a suspect, with its place."""
@@ -322,7 +351,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
     ``faults`` what the nodes' own logs report, ``heard`` when one of those workers last reported an iteration;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
-    what tells the attempt from healthy jobs so far, null where no library of those is known.
+    what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
+    summaries once more.
     """
 
     job: str
@@ -340,10 +370,17 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
     unavailable: bool = False
     contrast: HealthyContrast | None = None
     printed: Printed = NOTHING_PRINTED
+    by_rank: dict[int | None, list[Window]] = {}
+
+    def __post_init__(self) -> None:
+        found: dict[int | None, list[Window]] = {}
+        for summary in self.summaries:
+            found.setdefault(summary.identity.rank, []).append(summary)
+        msgspec.structs.force_setattr(self, "by_rank", found)
 
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""
-        return [summary for summary in self.summaries if summary.identity.rank == rank]
+        return self.by_rank.get(rank, [])
 
 
 def _last_life(summary: Window) -> int | None:

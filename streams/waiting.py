@@ -112,22 +112,22 @@ def head_of(rank: int, groups: dict[str, CollectiveState]) -> Place | None:
 
 def _pair(state: CollectiveState, rank: int, sender: int, receiver: int) -> tuple[int, ...]:
     """The ranks that send and receive: numbers are places in the group, or else ranks; the rank's own shows which."""
-    ranks = state.ranks
+    ranks = state.members
     if max(sender, receiver) < len(ranks) and rank in (ranks[sender], ranks[receiver]):
         return ranks[sender], ranks[receiver]
-    return (sender, receiver) if {sender, receiver} <= set(ranks) else ()
+    return (sender, receiver) if sender in ranks and receiver in ranks else ()
 
 
 def _members(states: States) -> dict[str, list[int]]:
     """The ranks of each group: as dumps tell them, or else those whose dumps show it."""
-    told: dict[str, list[int]] = {}
+    told: dict[str, CollectiveState] = {}
     shown: dict[str, list[int]] = defaultdict(list)
     for rank, groups in sorted(states.items()):
         for one in groups.values():
             shown[one.group].append(rank)
-            if one.ranks:
-                told[one.group] = one.ranks
-    return {group: sorted(told.get(group, ranks)) for group, ranks in shown.items()}
+            if one.ranks or one.runs:
+                told[one.group] = one
+    return {group: sorted(told[group].members if group in told else ranks) for group, ranks in shown.items()}
 
 
 def _gathering(place: Place, here: list[int], members: list[int], states: States, heads: dict[int, Place]) -> Gathering:

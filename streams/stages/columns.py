@@ -7,8 +7,11 @@ import re
 import msgspec
 
 from schemas import events, results
+from schemas.members import runs_of
 
 LONGEST_SHAPE = 200
+MOST_RANKS, MOST_RUNS = 64, 64
+"""Of a group as each of its members says it: more ranks are told as runs, unless these are too many."""
 MOST_AWAITED = 64
 _SENT = re.compile(r"send (?P<sender>\d{1,6})->(?P<receiver>\d{1,6})|recv (?P<to>\d{1,6})<-(?P<source>\d{1,6})")
 
@@ -60,10 +63,13 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
     completed = max(done, default=-1)
     waiting = [event for event in collective if event.state != "completed" and event.created]
     oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
+    runs = runs_of(last.ranks) if len(last.ranks) > MOST_RANKS else []
+    runs = runs if len(runs) <= MOST_RUNS else []
     return results.CollectiveState(
         group=last.group,
         captured=last.time,
-        ranks=last.ranks,
+        ranks=[] if runs else last.ranks,
+        runs=runs,
         last_enqueued=last.sequence,
         last_completed=completed,
         operation=last.operation,

@@ -10,6 +10,7 @@ import msgspec
 from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Template, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
+from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
 from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
@@ -48,6 +49,7 @@ class _Attempt:
 
     def __init__(self, state: AttemptState, config: StreamConfig) -> None:
         self.state = state
+        unfold(state.view)
         built = registry.build("job", config.detectors)
         self.detectors = [one for one in built if isinstance(one, registry.JobDetector)]
         for detector in self.detectors:
@@ -58,7 +60,7 @@ class _Attempt:
     def written(self) -> AttemptState:
         self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
         self.state.incidents = self.incidents.state
-        return self.state
+        return msgspec.structs.replace(self.state, view=folded(self.state.view))
 
 
 class JobKeeper:

@@ -6,9 +6,12 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
+
 from schemas.codec import decode
 from schemas.ports import Entry
 from schemas.results import Window
+from streams.stacks import SharedFrames
 
 Read = Callable[[int, int], Sequence[Entry]]
 """Given an offset and a number: up to so many entries of the windows partition from that offset on."""
@@ -41,9 +44,8 @@ class _Open:
         """All that it holds will be put back."""
         self.in_memory, self.lost = True, len(self.offsets)
 
-    def put_back(self, entry: Entry) -> None:
+    def put_back(self, window: Window) -> None:
         """One of its summaries as it was read once more."""
-        window = decode("window", entry.value)
         self.summaries[window.id] = window
         self.lost -= 1
 
@@ -59,6 +61,7 @@ class Summaries:
         self._read = read
         self._open: dict[int, _Open] = {}
         self._most_bytes = 0
+        self._frames = SharedFrames()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -89,7 +92,10 @@ class Summaries:
         one.offsets.append(entry.offset)
         one.size += len(entry.value)
         if one.in_memory:
-            one.summaries[window.id] = window
+            one.summaries[window.id] = self._sharing(window)
+
+    def _sharing(self, window: Window) -> Window:
+        return msgspec.structs.replace(window, stacks=self._frames.of(window.stacks)) if window.stacks else window
 
     def bound(self, most_bytes: int) -> None:
         """Let go of the windows whose turn comes last until at most so much is in memory; the next one stays."""
@@ -114,6 +120,7 @@ class Summaries:
         if not one.in_memory:
             self._read_back(end)
         del self._open[end]
+        self._frames = SharedFrames()
         return list(one.summaries.values()), one.lost
 
     def _read_back(self, end: int) -> None:
@@ -129,7 +136,7 @@ class Summaries:
             one.expect()
             owner |= dict.fromkeys(one.offsets, one)
         for entry in self._entries(sorted(owner)):
-            owner[entry.offset].put_back(entry)
+            owner[entry.offset].put_back(self._sharing(decode("window", entry.value)))
 
     def _entries(self, offsets: Sequence[int]) -> Iterator[Entry]:
         """The entries at these offsets, in order, as far as the log still has them."""

@@ -19,7 +19,7 @@ from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
-from streams.stacks import spans_of
+from streams.stacks import spans_of, telling
 from streams.stages import node
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
 from streams.stages.fatals import Fatals
@@ -116,6 +116,10 @@ def summarise(
     stamped = _taken(draft, identity, state, ordered, facts)
     if draft.fatals.left_out:
         draft.dropped["fatals"] = draft.fatals.left_out
+    spans = spans_of(draft.stacks)
+    kept = telling(spans)
+    if len(kept) < len(spans):
+        draft.dropped["stacks"] = len(spans) - len(kept)
     start = window * config.window_ns
     signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
@@ -140,7 +144,7 @@ def summarise(
         tail=tail_of(stamped, signatures),
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
         gauges=[gauge_of(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
-        stacks=spans_of(draft.stacks),
+        stacks=[spans[at] for at in kept],
         fatals=draft.fatals.kept,
         exits=draft.exits,
         stopped=draft.stopped,

@@ -44,7 +44,7 @@ def test_nobody_but_the_one_that_went_wrong_is_named(first: int) -> None:
         seen = seen_of(job, seed + 1_000_000)
         found = judged(job, seen)
         if job.stands_still and found is not None and found.grounds != "perhaps_waiting":
-            assert list(found.ranks) in ([], [job.wrong.rank]), (seed, job.wrong, job.shape, seen, found)
+            assert set(found.ranks) <= set(job.wrong), (seed, job.wrong, job.shape, seen, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -89,5 +89,6 @@ def test_all_faults_are_drawn_and_found_often_enough_to_mean_anything() -> None:
     for seed in range(300):
         job = drawn(seed)
         found = judged(job, seen_of(job, seed + 1_000_000))
-        named[job.wrong.fault] += found is not None and list(found.ranks) == [job.wrong.rank]
+        (wrong,) = job.wrong.values()
+        named[wrong.fault] += found is not None and list(found.ranks) == [wrong.rank]
     assert min(named.values()) >= 5, named

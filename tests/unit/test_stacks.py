@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.events import Frame
-from streams.stacks import activity_of, function_of, is_main, place, spans_of
+from schemas.results import StackSpan
+from streams.stacks import SharedFrames, activity_of, function_of, is_main, place, spans_of, telling
 
 RECOMPUTED = [
     MAIN,
@@ -151,3 +152,44 @@ def test_no_sample_is_lost_or_counted_twice(samples: list[tuple[int, int]]) -> N
 )
 def test_a_place_is_said_as_people_say_it(frames: list[Frame], said: str) -> None:
     assert place(frames) == said
+
+
+def threads(*told: str) -> list[StackSpan]:
+    """Spans from ``process type/thread/second``, idle where the thread's name says so."""
+    spans = []
+    for number, one in enumerate(told):
+        process_type, thread, second = one.split("/")
+        frames = WORKER_IDLE if thread.startswith("idle") else OWN
+        spans.append(stack(frames, float(second), process_type=process_type, thread=thread, pid=number))
+    return spans
+
+
+@pytest.mark.parametrize(
+    ("told", "most", "kept"),
+    [
+        (["trainer/a/1", "trainer/MainThread/1"], 2, [0, 1]),
+        (["trainer/a/1", "trainer/b/1", "trainer/MainThread/1"], 2, [0, 2]),
+        (["dataloader/MainThread/1", "trainer/a/1", "trainer/MainThread/1"], 2, [0, 2]),
+        (["dataloader/MainThread/1", "dataloader/MainThread/1", "trainer/MainThread/1"], 1, [2]),
+        (["dataloader/idle/1", "dataloader/a/1", "dataloader/b/1"], 2, [1, 2]),
+        (["trainer/MainThread/1", "trainer/MainThread/3", "trainer/MainThread/2"], 2, [1, 2]),
+        ([], 2, []),
+    ],
+)
+def test_where_not_all_threads_have_room_main_threads_stay(told: list[str], most: int, kept: list[int]) -> None:
+    assert telling(threads(*told), most) == kept
+
+
+def test_a_failed_sample_of_a_trainer_is_not_left_out_for_other_threads() -> None:
+    failed = stack([], 1, failure="timed out", thread="")
+    assert telling([*threads("trainer/a/1", "trainer/b/1", "dataloader/MainThread/1"), failed], 1) == [3]
+
+
+def test_equal_frames_of_many_ranks_are_kept_once_and_no_others() -> None:
+    shared = SharedFrames()
+    given = [stack(list(frames), 1, pid=pid) for pid, frames in enumerate((ALL_REDUCE, ALL_REDUCE, OWN, OWN))]
+    # The same Python frames, so the same position; but a sampler that shows native ones as well.
+    given.append(stack([*ALL_REDUCE, Frame("ncclAllReduce", "libnccl.so.2")], 1, pid=4))
+    found = [*shared.of(given[:3]), *shared.of(given[3:])]
+    assert found == given
+    assert len({id(span.frames) for span in found}) == 3

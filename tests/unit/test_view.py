@@ -231,3 +231,26 @@ def test_ranks_that_are_silent_with_their_nodes_producer_are_unobserved_and_no_o
     assert seen(first, ends).unobserved_since(at(10)) == [2, 4, 5, 6, 7]
     assert seen(first, closed([], 10)).unobserved_since(at(10)) == []
     assert seen(closed([summary(rank, 0) for rank in range(8)], 0)).unobserved_since(at(10)) == []
+
+
+def test_what_many_ask_for_is_found_anew_with_each_window() -> None:
+    window = closed([summary(rank, 0, stacks=[stack(OWN, 4)], phase="startup") for rank in (1, 0)])
+    assert [one.identity.rank for one in window.of(0)] == [0]
+    assert window.of(2) == []
+    view = seen(window)
+    before = (view.phase, view.peer_groups(), sorted(view.expected), sorted(view.main_spans(at(0))))
+    assert before == ("startup", [[0, 1]], [0, 1], [0, 1])
+    view.update(closed([stepping(2, 10, first=1, world_size=5, layout={"pp": 1})], 10))
+    after = (view.phase, view.peer_groups(), sorted(view.expected), sorted(view.main_spans(at(5))))
+    assert after == ("train", [[0, 1, 2]], [0, 1, 2, 3, 4], [])
+
+
+def test_a_ranks_threads_stay_bounded_over_windows_and_its_main_thread_is_never_lost() -> None:
+    view = new_view()
+    for second in range(0, 60, 10):
+        made_up = [stack(OWN, second + 5, thread=f"{second} {number}") for number in range(60)]
+        view.update(closed([summary(0, second, stacks=[stack(OWN, second + 1), *made_up])], second))
+    spans = view.members[0].spans
+    assert len(spans) == 64
+    main = view.members[0].main_span(0)
+    assert main is not None and main.samples == 6

@@ -1,0 +1,221 @@
+"""What a hang of many ranks costs: stacks and flight-recorder states of 1,024 to 10,240 synthetic ranks.
+
+    python tests/benchmarks/stacks.py [--ranks N ...] [--repeat N] [--hostile] [--profile STEP]
+
+Each side runs in processes of its own that have done nothing before. The rank stage runs partition after partition; the
+job stage closes the windows that it wrote. Times are of the processor, the least of the repeats. The right rank must be
+named in every size. A table is printed, and the last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import pstats
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from math import log
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from hanging_job import WINDOWS, HangingJob, at
+
+import streams.detectors  # noqa: F401  (registers all detectors)
+from schemas.codec import encode, headers, kind_of, parts_of
+from schemas.events import Tick
+from schemas.ports import Entry
+from schemas.results import Incident
+from schemas.topics import RAW_TOPICS, TOPICS
+from streams.config import StreamConfig
+from streams.stages.job import JobStage
+from streams.stages.outputs import Output
+from streams.stages.rank import RankStage
+
+CONFIG = StreamConfig()
+MOST_BATCH = 500_000
+MIB = 1024 * 1024
+SAMPLED = 3
+"""The first window that holds samples, and the dumps."""
+
+
+class Meter:
+    """Processor time of what runs inside it, by step; one of the steps may be profiled."""
+
+    def __init__(self, profiled: str = "") -> None:
+        self.seconds: dict[str, float] = {}
+        self._profiled = profiled
+        self._profile = cProfile.Profile()
+
+    def run(self, step: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What ``work`` returns."""
+        if step == self._profiled:
+            self._profile.enable()
+        began = time.process_time()
+        found = work(*arguments)
+        self.seconds[step] = self.seconds.get(step, 0.0) + time.process_time() - began
+        self._profile.disable()
+        return found
+
+    def show(self) -> None:
+        """Print what the profile found."""
+        if self._profiled:
+            pstats.Stats(self._profile).sort_stats("cumulative").print_stats(45)
+
+
+def peak_mib() -> float:
+    """The most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def entries(job: HangingJob, partition: int, window: int) -> Iterator[tuple[str, bytes, bytes, str, int]]:
+    """Topic, key, value, kind and send time of what producers append in one window, and the ticks that close it."""
+    for topic, batch in job.batches(partition, window):
+        for part in parts_of(batch, MOST_BATCH):
+            whole = type(batch)(
+                producer=batch.producer, boot=f"{batch.seq}", seq=part[0].time, identity=batch.identity, events=part
+            )
+            yield topic, batch.identity.key.encode(), encode(whole), kind_of(batch), at(10 * window + 9)
+    for topic in RAW_TOPICS:
+        end = at(10 * window + 12)
+        yield topic, b"", encode(Tick(time=end)), "tick", end
+
+
+def rank_side(job: HangingJob, folder: Path, profiled: str) -> dict[str, float]:
+    """Run the rank stages one after another; what they say goes into one file a window."""
+    meter = Meter(profiled)
+    before = peak_mib()
+    files = [(folder / f"{window}.jsonl").open("wb") for window in range(WINDOWS)]
+    for partition in range(job.partitions):
+        stage = RankStage(partition, job.partitions, 1, CONFIG)
+        offsets = dict.fromkeys(RAW_TOPICS, 0)
+        for window in range(WINDOWS):
+            found = list(entries(job, partition, window))
+            said = meter.run(f"window {window}", _taken, stage, found, offsets)
+            for output in said:
+                files[window].write(output.value + b"\n")
+    for file in files:
+        file.close()
+    meter.show()
+    return {
+        "rank_us": sum(meter.seconds.values()) / job.ranks * 1e6,
+        "rank_sampled_us": meter.seconds[f"window {SAMPLED}"] / job.ranks * 1e6,
+        "window_kib": (folder / f"{SAMPLED}.jsonl").stat().st_size / job.ranks / 1024,
+        "rank_mib": peak_mib() - before,
+    }
+
+
+def _taken(stage: RankStage, found: list[Any], offsets: dict[str, int]) -> list[Output]:
+    outputs = []
+    for topic, key, value, kind, sent in found:
+        outputs += stage.on_entry(topic, stage.partition, Entry(offsets[topic], key, value, headers(kind), sent))
+        offsets[topic] += 1
+    outputs += stage.close() or []
+    # Stamped events are what the sink stores; the job stage reads the windows.
+    return [
+        type(one)(topic=one.topic, key=one.key, record=one.record, time=one.time, value=one.value or encode(one.record))
+        for one in outputs
+        if one.topic == "windows"
+    ]
+
+
+def job_side(job: HangingJob, folder: Path, profiled: str) -> dict[str, Any]:
+    """The job stage over the windows that the rank stages wrote."""
+    meter, stage, offset = Meter(profiled), JobStage(0, job.partitions, CONFIG), 0
+    before, incident = peak_mib(), None
+    for window in range(WINDOWS):
+        with (folder / f"{window}.jsonl").open("rb") as file:
+            for line in file:
+                kind = "progress" if line.startswith(b'{"partition"') else "window"
+                entry = Entry(offset, b"", line, headers(kind), at(10 * window + 12))
+                offset += 1
+                letters = meter.run("read", stage.on_entry, "windows", 0, entry)
+                assert not letters, letters[0].record.reason
+        outputs = meter.run(f"window {window}", _closed, stage)
+        snapshot = meter.run("snapshot", _written, stage)
+        for record in (output.record for output in outputs):
+            incident = record if isinstance(record, Incident) else incident
+    meter.show()
+    named = [suspect.rank for suspect in incident.suspects] if incident else []
+    assert named == [job.outside], f"{named} named, not rank {job.outside}"
+    return {
+        "contrast_s": meter.seconds[f"window {SAMPLED}"],
+        "windows_s": sum(meter.seconds[f"window {window}"] for window in range(WINDOWS)),
+        "read_s": meter.seconds["read"],
+        "snapshot_s": meter.seconds["snapshot"] / WINDOWS,
+        "snapshot_mib": len(snapshot) / MIB,
+        "job_mib": peak_mib() - before,
+    }
+
+
+def _written(stage: JobStage) -> bytes:
+    return encode(stage.written())
+
+
+def _closed(stage: JobStage) -> list[Output]:
+    outputs = stage.close()
+    assert outputs is not None
+    for output in outputs:
+        size = len(encode(output.record))
+        assert TOPICS[output.topic].takes(size), f"{size} bytes of {output.topic}"
+    return outputs
+
+
+def alone(work: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of ``work`` in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as one:
+        return one.submit(work, *arguments).result()
+
+
+def measured(ranks: int, given: argparse.Namespace) -> dict[str, float]:
+    job = HangingJob(ranks, hostile=given.hostile)
+    with tempfile.TemporaryDirectory(prefix="rankwatch-bench-") as name:
+        side = alone(rank_side, job, Path(name), given.profile)
+        again = [alone(job_side, job, Path(name), given.profile) for _ in range(given.repeat)]
+    return {**side, **{key: min(one[key] for one in again) for key in again[0]}}
+
+
+def slope(rows: dict[int, dict[str, float]], key: str) -> float:
+    """How a figure grows with the ranks, in log-log: 1 is as they do."""
+    few, many = min(rows), max(rows)
+    return round(log(rows[many][key] / rows[few][key]) / log(many / few), 3)
+
+
+COLUMNS = {
+    "contrast_s": "contrast of the sampled window, s",
+    "windows_s": "all five windows, s",
+    "read_s": "reading summaries, s",
+    "snapshot_s": "a snapshot, s",
+    "snapshot_mib": "snapshot, MiB",
+    "job_mib": "job stage, MiB",
+    "window_kib": "summary with samples, KiB a rank",
+    "rank_sampled_us": "sampled window, us a rank",
+    "rank_us": "rank stage, us a rank",
+    "rank_mib": "rank stage, MiB",
+}
+PER_JOB = ("contrast_s", "windows_s", "read_s", "snapshot_s", "snapshot_mib", "job_mib")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--ranks", type=int, nargs="+", default=[1024, 4096, 10240])
+    arguments.add_argument("--repeat", type=int, default=3)
+    arguments.add_argument("--hostile", action="store_true", help="500 frames in every stack, 200 threads a process")
+    arguments.add_argument("--profile", default="", help="a step to profile: window 3, read, snapshot")
+    given = arguments.parse_args()
+    print("| ranks | " + " | ".join(COLUMNS.values()) + " |")
+    print("|---|" + "---|" * len(COLUMNS))
+    rows = {}
+    for ranks in given.ranks:
+        rows[ranks] = measured(ranks, given)
+        print(f"| {ranks:,} | " + " | ".join(f"{rows[ranks][key]:,.3f}" for key in COLUMNS) + " |", flush=True)
+    slopes = {key: slope(rows, key) for key in PER_JOB} if len(rows) > 1 else {}
+    print(json.dumps({"bench": "stacks", "ranks": rows, "slopes": slopes}))
+
+
+if __name__ == "__main__":
+    main()
