@@ -5,6 +5,7 @@ another group is a link of a chain, not its beginning. Where two groups wait for
 belong to both stand apart who took the two operations in the other order. Dumps that show no sends of a job that has
 pipeline stages cannot tell who waits in one: then laggards are only *perhaps* to blame. A rank that has not completed
 what all others of its group have is not waiting for them: its device has stopped, whatever it went on to enqueue.
+Where dumps tell nobody apart, the counts that watchdogs print may.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
 from streams.collectives import States, awaited, laggards, mismatched, out_of_order, shows_all_waits, stopped, waits_of
 from streams.detectors.registry import JobDetector, register
+from streams.printed_progress import apart, dumped_of, printed_of
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
 from streams.view import AttemptView, AttemptWindow
 
 GROUPS_KEPT = 256
+TOGETHER_NS = 60 * SECOND
+"""Within how long of one another ranks print the same timeout."""
 
 
 class CollectiveLaggardConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,29 +46,31 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
     state_type = CollectiveLaggardState
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """At most one finding a window, and only for dumps captured during a stall."""
+        """At most one finding a window, and only for what was captured or printed during a stall."""
         for summary in window.summaries:
             if summary.identity.rank is not None:
                 groups = self.state.reached.setdefault(summary.identity.rank, {})
                 groups.update({one.group: one for one in summary.collectives})
                 latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
                 self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
-        stall = stall_of(view, window, self.config.stall) or self._by_dumps(view, window)
+        stall = (
+            stall_of(view, window, self.config.stall) or self._by_dumps(view, window) or self._by_lines(view, window)
+        )
         if stall is None:
             return []
         current = {
             rank: {name: one for name, one in groups.items() if one.captured > stall.since + 2 * stall.step}
             for rank, groups in sorted(self.state.reached.items())
         }
-        return self._contrast(view, window, stall, {rank: groups for rank, groups in current.items() if groups})
+        current = {rank: groups for rank, groups in current.items() if groups}
+        return self._contrast(view, window, stall, dumped_of(current)) or self._by_counts(view, window, stall, current)
 
     def _by_dumps(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
         """The stall that dumps show by themselves, where no iteration was ever reported: half of them wait for long."""
         if view.clock.time is not None or over(view):
             return None
-        waits = [
-            [one for one in groups.values() if _long(one, self.config.stall)] for groups in self.state.reached.values()
-        ]
+        dumped = dumped_of(self.state.reached)
+        waits = [[one for one in groups.values() if _long(one, self.config.stall)] for groups in dumped.values()]
         if 2 * sum(map(bool, waits)) < len(waits) or not any(waits):
             return None
         since = min(one.oldest_at for found in waits for one in found)
@@ -72,6 +78,43 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         return Stall(
             since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=since
         )
+
+    def _by_lines(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
+        """The stall that watchdogs print: half of all ranks have just said for how long they have waited.
+
+        Their processes end at once, so the attempt may be over by the end of the window.
+        """
+        printing = any(one.printed for summary in window.summaries for one in summary.collectives)
+        if not printing or view.stopped is not None or view.finished or view.superseded is not None:
+            return None
+        waits = [
+            [one.oldest_at for one in groups.values() if one.captured > window.end - TOGETHER_NS and self._waited(one)]
+            for groups in printed_of(self.state.reached).values()
+        ]
+        if 2 * sum(map(bool, waits)) < len(view.expected) or not any(waits):
+            return None
+        since = min(begun for found in waits for begun in found)
+        return Stall(
+            since=since,
+            silence=window.end - since,
+            step=0,
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            critical=True,
+            settled=since,
+        )
+
+    def _waited(self, one: CollectiveState) -> bool:
+        """Whether a line says that an operation had been under way for long."""
+        return one.oldest_at > 0 and _long(one, self.config.stall)
+
+    def _by_counts(self, view: AttemptView, window: AttemptWindow, stall: Stall, current: States) -> list[Anomaly]:
+        found = apart(current, view.expected)
+        if found is None:
+            return []
+        printed = printed_of(current)
+        blocked = sorted(rank for rank, waits in waits_of(printed).items() if waits)
+        return [self._finding(view, window, stall, printed, *found, blocked)]
 
     def _contrast(self, view: AttemptView, window: AttemptWindow, stall: Stall, current: States) -> list[Anomaly]:
         blocked = sorted(rank for rank, waits in waits_of(current).items() if waits)
@@ -144,6 +187,16 @@ _WORDS = {
         "enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else", "code"
     ),
     "never_completed": _Words("never completed {}", "has not completed {}, which all its peers have", "hardware"),
+    "printed_behind": _Words("never enqueued {}, by the counts that the watchdogs print", _NEVER),
+    "printed_perhaps": _Words(
+        "never enqueued {}, by the counts that the watchdogs print; some of them may only wait for another", _NEVER
+    ),
+    "printed_mismatched": _Words(
+        "enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else", "code"
+    ),
+    "printed_never_completed": _Words(
+        "never completed {}", "has not completed {}, which all its peers have", "hardware"
+    ),
 }
 
 

@@ -11,6 +11,7 @@ import msgspec
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, ranks_of
 from streams.incidents.situation import SECOND, STANDSTILL, Situation, inexactness
+from streams.printed_progress import PRINTED
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
@@ -133,9 +134,11 @@ def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomal
     troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
     trouble = min((one.onset - inexactness(one) for one in troubles), default=None)
     first = stalls[0].end
-    before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
+    # Counts that watchdogs print with the first failure are of before it, and never go back.
+    before = [one for one in stalls if trouble is None or one.end <= max(trouble, first) or one.grounds in PRINTED]
     stacks = [one for one in before if one.detector == "stack_minority"]
-    groups = [one for one in before if one.detector == "collective_laggard"]
+    told = [one for one in before if one.detector == "collective_laggard"]
+    groups = [one for one in told if one.grounds not in PRINTED] or told
     base = Base.of(anomalies, stalls[0], symptom="hang")
     outside = stacks[-1].suspects if stacks else []
     if groups and groups[-1].grounds in _WHATEVER_STACKS_SAY and not outside:
@@ -155,6 +158,8 @@ _WHATEVER_STACKS_SAY = {
     "out_of_order": Reason.OUT_OF_ORDER,
     "mismatched": Reason.MISMATCHED,
     "never_completed": Reason.NEVER_COMPLETED,
+    "printed_mismatched": Reason.MISMATCHED,
+    "printed_never_completed": Reason.NEVER_COMPLETED,
 }
 """Grounds of dumps of ranks that wait in communication like all others, so that no stack strikes them out."""
 
@@ -169,7 +174,7 @@ def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
         return group.suspects
     waiting = set(stacks[-1].victims) if stacks else set()
     left = [suspect for suspect in group.suspects if suspect.rank not in waiting]
-    if group.grounds == "perhaps_waiting" and (len(left) != 1 or len(left) == len(group.suspects)):
+    if group.grounds in ("perhaps_waiting", "printed_perhaps") and (len(left) != 1 or len(left) == len(group.suspects)):
         return []
     return left
 

@@ -19,11 +19,13 @@ from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
+from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of
 from streams.stages import node
 from streams.stages.columns import Point, gauge_of, reached_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
+from streams.stages.watched import Watched
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
@@ -76,6 +78,7 @@ class _Draft:
         self.points: dict[str, list[Point]] = {}
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
         self.fatals = Fatals()
+        self.watched = Watched()
         self.exits: list[results.Exit] = []
         self.collectives: dict[tuple[str, int], list[events.Collective]] = {}
         self.stacks: list[events.Stack] = []
@@ -116,6 +119,8 @@ def summarise(
     stamped = _taken(draft, identity, state, ordered, facts)
     if draft.fatals.left_out:
         draft.dropped["fatals"] = draft.fatals.left_out
+    if draft.watched.left_out:
+        draft.dropped["watchdog groups"] = draft.watched.left_out
     start = window * config.window_ns
     signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
@@ -145,7 +150,10 @@ def summarise(
         exits=draft.exits,
         stopped=draft.stopped,
         finished=draft.finished,
-        collectives=[reached_of(found) for _, found in sorted(draft.collectives.items())],
+        collectives=[
+            *(reached_of(found) for _, found in sorted(draft.collectives.items())),
+            *draft.watched.states(identity),
+        ],
         dropped=dict(sorted(draft.dropped.items())),
     )
     return summary, stamped
@@ -216,12 +224,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     if facts.turn or turned != state.phase:
         draft.phase_time = event.time
     state.phase = turned
-    fatal = fatal_of(event, trained=state.trained) if facts.trouble else None
-    if fatal is not None:
-        draft.fatals.add(fatal)
+    if facts.trouble and _fatal(draft, state, event, facts):
         return
-    if facts.trouble:
-        follow(draft.fatals.kept, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.device and (device := device_of(event.text)):
@@ -242,6 +246,18 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
             _drop(draft, "readings before the first iteration")
         else:
             _points(draft, state, event, state.iteration, report.readings)
+
+
+def _fatal(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> bool:
+    """Take in a line that may mean trouble; returns whether it does by itself."""
+    if facts.predefined in TELLING:
+        draft.watched.take(event.text, event.time)
+    fatal = fatal_of(event, trained=state.trained)
+    if fatal is None:
+        follow(draft.fatals.kept, event.text)
+        return False
+    draft.fatals.add(fatal)
+    return True
 
 
 def _heard(draft: _Draft, state: WorkerState, event: events.Log) -> None:
