@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from producers import captures
 from producers.envelopes.evidence import forms_of, is_wrapped
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
@@ -35,7 +36,7 @@ from producers.voices import Spoken, voices_of
 
 _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], ...] = (
     ("stacks", stacks.fits, stacks.read),
-    ("captures", collectives.fits_table, collectives.read_table),
+    ("captures", captures.fits, captures.read),
     ("pids", pids.fits, pids.read),
     ("metrics", metrics.fits, metrics.read),
 )

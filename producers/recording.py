@@ -11,6 +11,7 @@ import msgspec
 
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
+from producers.captures import Captures
 from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
 from producers.homes import Homes
@@ -151,11 +152,8 @@ def _sampled(contents: Contents, homes: Homes) -> list[Rows]:
             spans[job] = _span(contents, homes, job) if job else _span(contents)
         return spans[job]
 
-    captures = []
-    for dumped in contents.stacks:
-        tables = [table for table in contents.rows("captures") if beside(table.file, dumped.file)]
-        captures.append(collectives.nearest_rows(dumped.file, tables))
-    pairs = list(zip(contents.stacks, captures, strict=True))
+    captures = Captures(contents.rows("captures"), beside)
+    pairs = [(dumped, captures.of(dumped.file)) for dumped in contents.stacks]
     found = [rows_of(dumped, captured, known, span) for dumped, captured in pairs]
     times = [row.time for table in found for row in table.rows if row.source == "captured"]
     if not times:
@@ -186,7 +184,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
         yield from metrics.observe(table, owners)
     for table in contents.rows("stacks"):
         yield from stacks.observe(table, owners)
-    yield from collectives.observe(contents.dumps, contents.rows("captures"), owners)
+    yield from collectives.observe(contents.dumps, Captures(contents.rows("captures"), owners.beside), owners)
     yield from _logs(contents, found)
 
 
