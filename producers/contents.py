@@ -18,6 +18,7 @@ from producers.readers import (
     collectives,
     dumps,
     errorfile,
+    inspector,
     launcher,
     metrics,
     pickled,
@@ -38,6 +39,7 @@ _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], .
     ("stacks", stacks.fits, stacks.read),
     ("captures", captures.fits, captures.read),
     ("pids", pids.fits, pids.read),
+    ("inspector", inspector.fits, inspector.read),
     ("metrics", metrics.fits, metrics.read),
 )
 """Kinds of row files; the first that fits a row decides."""

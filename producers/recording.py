@@ -21,7 +21,7 @@ from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
-from producers.readers import collectives, launcher, metrics, pids, stacks, system
+from producers.readers import collectives, inspector, launcher, metrics, pids, stacks, system
 from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
@@ -185,6 +185,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
     for table in contents.rows("stacks"):
         yield from stacks.observe(table, owners)
     yield from collectives.observe(contents.dumps, Captures(contents.rows("captures"), owners.beside), owners)
+    yield from inspector.observe(contents.rows("inspector"), owners)
     yield from _logs(contents, found)
 
 

@@ -24,6 +24,7 @@ _MOST_KEPT = 200
 _LONGEST_RANKS = 60
 _LONGEST_TIMEOUT_MS = 86_400_000
 _TRAILING_NUMBER = re.compile(r"(\d{1,9})\D{0,8}$")
+_PAIR = re.compile(r"(?:->|<-)(\d{1,7})$")
 State = Literal["enqueued", "started", "completed"]
 Shared = tuple[str, tuple[int, ...]]
 
@@ -208,4 +209,20 @@ def _event(entry: Fields, group: Group, time: int, source: TimeSource) -> Collec
         dtype=text(dtypes[0]) if isinstance(dtypes, list | tuple) and dtypes else "",
         created=created(entry),
         point_to_point=point_to_point,
+        duration=_duration(entry.get("duration_ms")),
+        peer=_peer(entry, group) if point_to_point else None,
     )
+
+
+def _duration(value: object) -> int:
+    """How long an operation took (ns), where the recorder was told to time them; 0 where it was not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST_TIMEOUT_MS:
+        return 0
+    return round(value * 1_000_000)
+
+
+def _peer(entry: Fields, group: Group) -> int | None:
+    """The rank that an operation sends to or receives from; its name has the places of both in the group."""
+    found = _PAIR.search(text(entry.get("profiling_name")))
+    place = int(found.group(1)) if found else len(group.ranks)
+    return group.ranks[place] if place < len(group.ranks) else None

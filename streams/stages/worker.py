@@ -189,7 +189,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             _metric(draft, state, event)
         case events.Stack():
             draft.stacks.append(event)
-        case events.Collective():
+        case events.Collective() if not event.tool:
             draft.collectives.setdefault((event.group, event.time), []).append(event)
         case events.Heartbeat():
             draft.heartbeats += 1
