@@ -161,6 +161,22 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     printed: bool = False
 
 
+class OperationTimes(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """How long a rank's operations of one kind and size (bytes) took in one group, as columns by ``sequence``.
+
+    ``durations`` are in ns and hold all waiting for others, ``times`` are when they were seen; ``peer`` is the rank
+    that sends and receives are with.
+    """
+
+    group: str
+    operation: str
+    sequences: list[int]
+    durations: list[int]
+    times: list[int]
+    size: int = 0
+    peer: int | None = None
+
+
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     """What the rank stage says of one worker in one window ``[start, end)``.
 
@@ -199,6 +215,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     finished: int | None = None
     drifts: list[Drift] = []
     collectives: list[CollectiveState] = []
+    operations: list[OperationTimes] = []
     dropped: dict[str, int] = {}
 
 

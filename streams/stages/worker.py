@@ -22,7 +22,7 @@ from streams.lines.series import NOTHING, report_of
 from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of
 from streams.stages import node
-from streams.stages.columns import Point, gauge_of, reached_of, series_of
+from streams.stages.columns import Point, Timed, gauge_of, reached_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
 from streams.stages.watched import Watched
@@ -79,6 +79,7 @@ class _Draft:
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
         self.fatals = Fatals()
         self.watched = Watched()
+        self.timed = Timed()
         self.exits: list[results.Exit] = []
         self.collectives: dict[tuple[str, int], list[events.Collective]] = {}
         self.stacks: list[events.Stack] = []
@@ -121,6 +122,9 @@ def summarise(
         draft.dropped["fatals"] = draft.fatals.left_out
     if draft.watched.left_out:
         draft.dropped["watchdog groups"] = draft.watched.left_out
+    operations = draft.timed.columns()
+    if draft.timed.left_out:
+        draft.dropped["operations"] = draft.timed.left_out
     start = window * config.window_ns
     signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
@@ -154,6 +158,7 @@ def summarise(
             *(reached_of(found) for _, found in sorted(draft.collectives.items())),
             *draft.watched.states(identity),
         ],
+        operations=operations,
         dropped=dict(sorted(draft.dropped.items())),
     )
     return summary, stamped
@@ -189,8 +194,10 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             _metric(draft, state, event)
         case events.Stack():
             draft.stacks.append(event)
-        case events.Collective() if not event.tool:
-            draft.collectives.setdefault((event.group, event.time), []).append(event)
+        case events.Collective():
+            draft.timed.take(event)
+            if not event.tool:
+                draft.collectives.setdefault((event.group, event.time), []).append(event)
         case events.Heartbeat():
             draft.heartbeats += 1
             draft.pids.update(event.pids)
