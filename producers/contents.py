@@ -24,6 +24,7 @@ from producers.readers import (
     pickled,
     pids,
     plain,
+    ras,
     stackfile,
     stackjson,
     stacks,
@@ -60,6 +61,7 @@ class Contents(msgspec.Struct):
     tables: dict[str, list[Rows]] = {}
     dumps: list[dumps.Dump] = []
     stacks: list[Dumped] = []
+    reports: list[ras.Reports] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -83,6 +85,7 @@ class Contents(msgspec.Struct):
             + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
             + sum(len(dumped.samples) for dumped in self.stacks)
+            + sum(len(one.reports) for one in self.reports)
         )
 
 
@@ -156,6 +159,10 @@ def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str
 def _read_text(source: Source, contents: Contents) -> bool:
     """Reads a node's own log, a launcher's, or lines in envelopes; returns whether it is such."""
     texts = lines_of(source.path)
+    if reports := ras.read(source, texts):
+        contents.reports.append(reports)
+        contents.unused.extend(reports.unused)
+        return True
     if dumped := stackjson.read(source) or stackfile.read(source, texts):
         contents.stacks.append(dumped)
         return True

@@ -49,6 +49,14 @@ class Owners:
         worker = self.workers.by_pid(pid, node, time, self.home(file))
         return None if worker is None or worker in self._disputes.workers else worker
 
+    def pids(self, home: str) -> dict[int, int]:
+        """Process ids of a job by rank, of ranks that were no more than one process."""
+        found: dict[int, set[int]] = {}
+        for one in self.workers.all:
+            if one.rank is not None and one.pid is not None and home in ("", one.job):
+                found.setdefault(one.rank, set()).add(one.pid)
+        return {rank: next(iter(own)) for rank, own in found.items() if len(own) == 1}
+
     def world(self, home: str) -> int:
         """How many ranks a job is known to have; 0 where some between them are not known."""
         ranks = {one.rank for one in self.workers.all if one.rank is not None and home in ("", one.job)}

@@ -21,7 +21,7 @@ from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
-from producers.readers import collectives, inspector, launcher, metrics, pids, stacks, system
+from producers.readers import collectives, inspector, launcher, metrics, pids, ras, stacks, system
 from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
@@ -65,10 +65,11 @@ def read_recording(root: Path, progress: Progress | None = None) -> Recording:
         raise UnreadableRecording(f"nothing in {root} is a recording that can be read ({seen} looked at)")
     contents, notes = _with_times(contents)
     found = cast(contents)
-    observations = list(_observe(contents, found))
+    told = list(_observe(contents, found))
+    observations = [one for one in told if isinstance(one, Observation)]
     if not observations:
         raise UnreadableRecording(f"nothing in {root} has a time or can be given one")
-    unused = [*odd, *contents.unused, *notes, *found.unused]
+    unused = [*odd, *contents.unused, *notes, *found.unused, *(one for one in told if isinstance(one, Unused))]
     inputs = Inputs(files=contents.files, records=contents.records(), unused=canonical(unused))
     return Recording(job=found.workers.job, arrivals=batch(observations), inputs=inputs)
 
@@ -175,7 +176,7 @@ def _timed_nodes(contents: Contents, middle: Callable[[str], int | None]) -> lis
     return [system.timed(one, middle(one.log.file), boots.of(one)) for one in contents.nodes]
 
 
-def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
+def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     owners = found.owners
     for table in contents.rows("pids"):
         yield from pids.observe(table, owners)
@@ -184,7 +185,9 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
         yield from metrics.observe(table, owners)
     for table in contents.rows("stacks"):
         yield from stacks.observe(table, owners)
-    yield from collectives.observe(contents.dumps, Captures(contents.rows("captures"), owners.beside), owners)
+    captures = Captures(contents.rows("captures"), owners.beside)
+    yield from collectives.observe(contents.dumps, captures, owners)
+    yield from ras.observe(contents.reports, captures, owners, _span(contents))
     yield from inspector.observe(contents.rows("inspector"), owners)
     yield from _logs(contents, found)
 

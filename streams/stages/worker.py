@@ -196,7 +196,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.stacks.append(event)
         case events.Collective():
             draft.timed.take(event)
-            if not event.tool:
+            if event.tool != "inspector":
                 draft.collectives.setdefault((event.group, event.time), []).append(event)
         case events.Heartbeat():
             draft.heartbeats += 1

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import pytest
 from detection_support import T0, S, identity, log
 from streams_support import Script, agent, node_of, records, run, worker, written_log
+from streams_support import at as second_of
 
+from schemas.events import Collective
 from schemas.results import CollectiveState, Incident
 from streams.collectives import States
 from streams.config import StreamConfig
@@ -202,3 +205,31 @@ def test_a_hang_without_stacks_or_dumps_names_the_one_that_never_came(
 def test_a_hang_in_which_that_cannot_be_told_names_nobody(lagging: int | None, silent: int | None) -> None:
     (found,) = timing_out(lagging, silent=silent)
     assert (found.suspects, found.verdict != "supported") == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("counts", "named"), [({5: 640}, [5]), ({4: 640, 5: 640}, []), (dict.fromkeys(range(7), 640), [])]
+)
+def test_counts_of_a_ras_report_are_held_against_each_other_in_a_standstill(
+    counts: dict[int, int], named: list[int]
+) -> None:
+    script = Script()
+    script.start(8)
+    script.train(8, 1, 20)
+    script.alive(8, 0, 60)
+    least = min(counts.values())
+    for rank in range(8):
+        states: tuple[tuple[int, Literal["completed", "enqueued"]], ...] = (
+            (least, "completed"),
+            (counts.get(rank, 641), "enqueued"),
+        )
+        for sequence, state in states:
+            if state == "completed" or sequence > least:
+                told = Collective(
+                    time=second_of(50), group="world", sequence=sequence, operation="operation", state=state, tool="ras"
+                )
+                script.send(worker("job", rank), told)
+    written = written_log(script.recording)
+    run(written)
+    (found,) = {one.id: one for one in records(written, "incidents")}.values()
+    assert (found.symptom, [one.rank for one in found.suspects]) == ("hang", named)
