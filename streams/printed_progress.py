@@ -30,10 +30,13 @@ def dumped_of(states: States) -> States:
     return {rank: own for rank, own in found.items() if own}
 
 
-def apart(states: States, expected: set[int]) -> Apart | None:
-    """Who stands apart by printed counts, or null; a rank that its dump shows waiting is not behind."""
+def apart(states: States, expected: set[int], *, world_known: bool) -> Apart | None:
+    """Who stands apart by printed counts, or null; a rank that its dump shows waiting is not behind.
+
+    Where nobody says how many ranks there are, ranks that were not recorded may be waited for.
+    """
     printed, dumped = printed_of(states), dumped_of(states)
-    all_seen = expected <= printed.keys()
+    all_seen = world_known and expected <= printed.keys()
     device = stopped(printed)
     if all_seen and 0 < 2 * len(device) < len(printed):
         return "printed_never_completed", device

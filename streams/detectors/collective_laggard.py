@@ -109,7 +109,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         return one.oldest_at > 0 and _long(one, self.config.stall)
 
     def _by_counts(self, view: AttemptView, window: AttemptWindow, stall: Stall, current: States) -> list[Anomaly]:
-        found = apart(current, view.expected)
+        found = apart(current, view.expected, world_known=view.world_size is not None)
         if found is None:
             return []
         printed = printed_of(current)

@@ -120,9 +120,11 @@ def dumped(rank: int, enqueued: int, completed: int) -> CollectiveState:
     )
 
 
-def told(found: Mapping[int, list[CollectiveState]], ranks: int = 8) -> tuple[str, list[int]] | None:
+def told(
+    found: Mapping[int, list[CollectiveState]], ranks: int = 8, *, world_known: bool = True
+) -> tuple[str, list[int]] | None:
     world: States = {rank: {one.group: one for one in own} for rank, own in found.items()}
-    result = apart(world, set(range(ranks)))
+    result = apart(world, set(range(ranks)), world_known=world_known)
     return None if result is None else (result[0], sorted(result[1]))
 
 
@@ -156,6 +158,16 @@ TP = "[PG ID 1 PG GUID 1(mesh_tp) Rank 0]  failure detected by watchdog at work 
 )
 def test_who_stands_apart(changed: dict[int, list[CollectiveState]], expected: tuple[str, list[int]] | None) -> None:
     assert told(ALL | changed) == expected
+
+
+def test_where_nobody_says_how_many_ranks_there_are_another_may_be_waited_for() -> None:
+    found = ALL | {5: idle(41, 5)}
+    assert (told(found), told(found, world_known=False)) == (("printed_behind", [5]), ("printed_perhaps", [5]))
+
+
+def test_lines_of_a_worker_whose_rank_is_not_known_are_nobodys() -> None:
+    lines = [log(DUMP.format(r=6, n=41)), log(FAILED.format(r=6, n=42, d=41))]
+    assert summarise(identity(None), WorkerState(), [*lines], 0, StreamConfig())[0].collectives == []
 
 
 NEVER = "one never enqueued what its group waits for"
