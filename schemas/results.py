@@ -143,7 +143,9 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     sizes, ``oldest_started`` whether its device was seen to have begun it. ``awaits`` has, of the sends and receives
     that are not completed, who sends to whom, numbered as their names do, and when the first was enqueued.
     ``inferred`` is whether nobody told when the dump was captured. Of a large group ``runs`` stand for the ``ranks``;
-    ``members`` are either.
+    ``members`` are either. ``printed`` is whether no dump shows it but the rank's own watchdog printed it
+    (``captured`` is when): then sequences are those of other counters, and what the rank waits for in other groups is
+    not shown.
     """
 
     group: str
@@ -164,11 +166,28 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     awaits: list[tuple[int, int, int]] = []
     inferred: bool = False
     runs: list[tuple[int, int, int]] = []
+    printed: bool = False
 
     @property
     def members(self) -> Sequence[int]:
         """The ranks of the group, in its order."""
         return Members(self.runs) if self.runs else self.ranks
+
+
+class OperationTimes(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """How long a rank's operations of one kind and size (bytes) took in one group, as columns by ``sequence``.
+
+    ``durations`` are in ns and hold all waiting for others, ``times`` are when they were seen; ``peer`` is the rank
+    that sends and receives are with.
+    """
+
+    group: str
+    operation: str
+    sequences: list[int]
+    durations: list[int]
+    times: list[int]
+    size: int = 0
+    peer: int | None = None
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -209,6 +228,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     finished: int | None = None
     drifts: list[Drift] = []
     collectives: list[CollectiveState] = []
+    operations: list[OperationTimes] = []
     dropped: dict[str, int] = {}
 
 

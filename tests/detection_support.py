@@ -319,6 +319,8 @@ _SYMPTOM = {
     "several_outside": ("stack_minority", "hang", "stack", "critical", "space"),
     "never_enqueued": ("collective_laggard", "hang", "collective", "critical", "space"),
     "perhaps_waiting": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "printed_behind": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "printed_perhaps": ("collective_laggard", "hang", "collective", "critical", "space"),
     "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
     "mismatched": ("collective_laggard", "hang", "collective", "critical", "space"),
     "never_completed": ("collective_laggard", "hang", "collective", "critical", "space"),

@@ -155,6 +155,23 @@ class Script:
                 )
                 self.send(worker(self.job, rank, attempt), sample)
 
+    def timed(self, ranks: int, first: int, last: int, late: Callable[[int, int], float]) -> None:
+        """One all-reduce a step as an inspector writes it down; ``late`` are the ms by which a rank joins later."""
+        for step in range(first, last + 1):
+            latest = max(late(rank, step) for rank in range(ranks))
+            for rank in range(ranks):
+                one = Collective(
+                    time=at(step + 0.7),
+                    group="communicator 0xa1",
+                    sequence=step,
+                    operation="AllReduce",
+                    state="completed",
+                    tool="inspector",
+                    size=1 << 20,
+                    duration=round((20 + (rank * 7 + step) % 5 / 10 + latest - late(rank, step)) * 1_000_000),
+                )
+                self.send(worker(self.job, rank), one)
+
     def dumps(self, ranks: int, second: int, outside: int) -> None:
         for rank in range(ranks):
             for sequence in (40, 41):
@@ -195,11 +212,12 @@ def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
 
 
 def slowing(job: str = "slow", ranks: int = 8, steps: int = 70, flush_s: int = 1) -> Script:
-    """Rank 3 computes 1.8 times as long from step 30 on."""
+    """Rank 3 computes 1.8 times as long from step 30 on; from step 10 on it joins collectives later than the others."""
     script = Script(job, flush_s)
     script.start(ranks)
     script.train(ranks, 1, steps, compute=lambda rank, step: 540.0 if rank == 3 and step >= 30 else 300.0)
     script.alive(ranks, 0, steps)
+    script.timed(ranks, 1, steps, lambda rank, step: 240.0 if rank == 3 and step >= 10 else 0.0)
     return script
 
 
@@ -250,6 +268,7 @@ def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
     script.start(ranks)
     script.train(ranks, 1, seconds)
     script.alive(ranks, 0, seconds)
+    script.timed(ranks, 1, seconds, lambda _rank, _step: 0.0)
     return script
 
 

@@ -1,32 +1,28 @@
-"""Collectives during a stall (hang): who never enqueued what the group waits for, or took two in the wrong order.
+"""Collectives during a stall (hang): where the waits of all ranks begin, and who stands apart there.
 
-Per group, from dumps: ranks that wait at sequence k against ranks that never came to k. A laggard that waits in
-another group is a link of a chain, not its beginning. Where two groups wait for each other, the few of those that
-belong to both stand apart who took the two operations in the other order. Dumps that show no sends of a job that has
-pipeline stages cannot tell who waits in one: then laggards are only *perhaps* to blame. A rank that has not completed
-what most others of its group have is not waiting for them: its device has stopped, whatever it went on to enqueue.
-
-Where none of this tells the ranks apart, the earliest blocked group is named instead, and nobody: whether all have
-joined and none completes it (a *communication hang*, by C4's word), one of it was not observed, most have not come to
-what a few wait for, who may as well be ahead, or each group waits for ranks of another.
+From dumps: a rank that has nothing outstanding while others wait for it, one whose device has stopped or has not begun
+what the others have, one that brought another operation than its peers or left one out (``streams/apart.py``). Dumps
+that show no sends of a job that has pipeline stages cannot tell who waits in one: then who has nothing outstanding is
+only *perhaps* to blame. Where nothing tells the ranks apart, the place is named instead, and nobody. Where dumps tell
+nobody apart, the counts that watchdogs print may.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
-from streams.blocked import Blocked, blocked_groups, never_came, never_completed, waiting_ranks
-from streams.collectives import States, awaited, mismatched, out_of_order, shows_all_waits
+from streams.apart import Apart, apart
+from streams.collectives import States
 from streams.detectors.registry import JobDetector, register
+from streams.printed_progress import dumped_of, printed_apart, printed_of
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
 from streams.view import AttemptView, AttemptWindow
 
 GROUPS_KEPT = 256
-SAID_GROUPS = 3
+TOGETHER_NS = 60 * SECOND
+"""Within how long of one another ranks print the same timeout."""
 
 
 class CollectiveLaggardConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,46 +38,56 @@ class CollectiveLaggardState(msgspec.Struct, kw_only=True):
 
 
 class _Words(msgspec.Struct, frozen=True):
-    """What is said of a rank that stands apart, the operation in the braces, and what it is in the hang."""
+    """What is said of ranks that stand apart, the operation in the braces, and what they are in the hang.
+
+    ``absent``: they have not come to what others wait for, C4's *non-communication hang*.
+    """
 
     text: str
     why: str
     kind: str
     area: Area = "unknown"
+    absent: bool = False
 
 
-_NEVER = "never enqueued {}, nothing outstanding"
+_IDLE = "never enqueued {}, nothing outstanding"
+_OTHER = ("enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else")
+_STOPPED = ("never completed {}", "has not completed {}, which its peers have")
 _WORDS = {
-    "never_enqueued": _Words("never enqueued {}", _NEVER, "blocker"),
-    "outrun": _Words("never enqueued {}", "never enqueued {}, unlike peers that wait for the same", "blocker"),
+    "never_enqueued": _Words("never enqueued {}", _IDLE, "blocker", absent=True),
+    "outrun": _Words(
+        "stopped short of its peers at {}",
+        "stopped short of peers that wait for the same, at {}",
+        "blocker",
+        absent=True,
+    ),
     "perhaps_waiting": _Words(
-        "never enqueued {}; the dumps show no sends, so some of them may only wait in one", _NEVER, "blocker"
+        "never enqueued {}; the dumps show no sends, so some of them may only wait in one",
+        _IDLE,
+        "blocker",
+        absent=True,
     ),
     "out_of_order": _Words(
         "never enqueued {}",
         "left out {} and went on to the next, unlike its peers in both groups",
         "mismatched",
         "code",
+        absent=True,
     ),
-    "mismatched": _Words(
-        "enqueued {}, unlike most that wait there",
-        "enqueued {} where its peers enqueued something else",
-        "mismatched",
-        "code",
+    "mismatched": _Words(*_OTHER, "mismatched", "code"),
+    "not_begun": _Words(
+        "enqueued {}, which its device has not begun",
+        "its device has not begun {}, as its peers' have",
+        "stopped_device",
     ),
-    "never_completed": _Words(
-        "never completed {}", "has not completed {}, which its peers have", "stopped_device", "hardware"
+    "never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),
+    "printed_behind": _Words("never enqueued {}, by printed counts", _IDLE, "blocker", absent=True),
+    "printed_perhaps": _Words(
+        "never enqueued {}, by printed counts; some of them may only wait for another", _IDLE, "blocker", absent=True
     ),
+    "printed_mismatched": _Words(*_OTHER, "mismatched", "code"),
+    "printed_never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),
 }
-_NOT_COMMUNICATION = frozenset({"never_enqueued", "perhaps_waiting", "out_of_order"})
-"""Grounds by which somebody has not come to what others wait for: C4's *non-communication hang*."""
-
-
-class _Apart(msgspec.Struct, frozen=True):
-    """A rank's state, or that of a peer that waits for it, and the words for what it shows."""
-
-    state: CollectiveState
-    words: _Words
 
 
 @register
@@ -93,62 +99,74 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
     state_type = CollectiveLaggardState
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """At most one finding a window, and only for dumps captured during a stall."""
-        for summary in window.summaries:
-            if summary.identity.rank is not None:
-                groups = self.state.reached.setdefault(summary.identity.rank, {})
-                groups.update({one.group: one for one in summary.collectives})
-                latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
-                self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
-        stall = stall_of(view, window, self.config.stall) or self._by_dumps(view, window)
+        """At most one finding a window, and only for what was captured or printed during a stall."""
+        self._remember(window)
+        stall = (
+            stall_of(view, window, self.config.stall) or self._by_dumps(view, window) or self._by_lines(view, window)
+        )
         if stall is None:
             return []
         current = {
             rank: {name: one for name, one in groups.items() if one.captured > stall.since + 2 * stall.step}
             for rank, groups in sorted(self.state.reached.items())
         }
-        found = self._contrast(view, window, stall, {rank: groups for rank, groups in current.items() if groups})
-        return [found] if found is not None else []
+        current = {rank: groups for rank, groups in current.items() if groups}
+        dumped = dumped_of(current)
+        stages = view.layout.get("pp")
+        by_dumps = apart(dumped, stages=stages)
+        if by_dumps is not None and by_dumps.ranks:
+            return [self._finding(view, window, stall, dumped, by_dumps)]
+        by_counts = printed_apart(current, view.expected, world_known=view.world_size is not None)
+        if by_counts is not None:
+            return [self._finding(view, window, stall, printed_of(current), by_counts)]
+        return [self._finding(view, window, stall, dumped, by_dumps)] if by_dumps is not None else []
+
+    def _remember(self, window: AttemptWindow) -> None:
+        for summary in window.summaries:
+            if summary.identity.rank is not None:
+                groups = self.state.reached.setdefault(summary.identity.rank, {})
+                groups.update({one.group: one for one in summary.collectives})
+                latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
+                self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
 
     def _by_dumps(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
         """The stall that dumps show by themselves, where no iteration was ever reported: half of them wait for long."""
         if view.clock.time is not None or over(view):
             return None
-        waits = [
-            [one for one in groups.values() if _long(one, self.config.stall)] for groups in self.state.reached.values()
-        ]
+        dumped = dumped_of(self.state.reached)
+        waits = [[one.oldest_at for one in groups.values() if self._long(one)] for groups in dumped.values()]
         if 2 * sum(map(bool, waits)) < len(waits) or not any(waits):
             return None
-        since = min(one.oldest_at for found in waits for one in found)
-        silence = window.end - since
-        return Stall(
-            since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=since
-        )
+        return _stall(view, window, min(begun for found in waits for begun in found), None)
 
-    def _contrast(self, view: AttemptView, window: AttemptWindow, stall: Stall, current: States) -> Anomaly | None:
-        blocked = waiting_ranks(current)
-        certain = shows_all_waits(current) or view.layout.get("pp") == 1
-        for grounds, apart in _apart(current, blocked, certain=certain):
-            if apart:
-                return self._finding(view, window, stall, current, grounds, apart, blocked)
-        return self._unnamed(view, window, stall, current, blocked)
+    def _by_lines(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
+        """The stall that watchdogs print: half of all ranks have just said for how long they have waited.
 
-    def _finding(
-        self,
-        view: AttemptView,
-        window: AttemptWindow,
-        stall: Stall,
-        current: States,
-        grounds: str,
-        apart: dict[int, _Apart],
-        blocked: list[int],
-    ) -> Anomaly:
-        victims = [rank for rank in blocked if rank not in apart]
-        said: dict[str, list[int]] = {}
-        for rank, one in sorted(apart.items()):
-            said.setdefault(one.words.text, []).append(rank)
-        told = [f"{said_ranks(ranks)} {text.format(_operation(apart[ranks[0]].state))}" for text, ranks in said.items()]
-        kind = "non-communication hang: " if grounds in _NOT_COMMUNICATION else ""
+        Their processes end at once, so the attempt may be over by the end of the window.
+        """
+        printing = any(one.printed for summary in window.summaries for one in summary.collectives)
+        if not printing or view.stopped is not None or view.finished or view.superseded is not None:
+            return None
+        waits = [
+            [one.oldest_at for one in groups.values() if one.captured > window.end - TOGETHER_NS and self._long(one)]
+            for groups in printed_of(self.state.reached).values()
+        ]
+        if 2 * sum(map(bool, waits)) < len(view.expected) or not any(waits):
+            return None
+        return _stall(view, window, min(begun for found in waits for begun in found), view.clock.iteration)
+
+    def _long(self, one: CollectiveState) -> bool:
+        """Whether an operation is known to have waited for long when this was seen."""
+        return one.oldest >= 0 and one.oldest_at > 0 and one.captured - one.oldest_at >= self._critical_ns
+
+    @property
+    def _critical_ns(self) -> float:
+        return self.config.stall.critical_s * SECOND
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, stall: Stall, states: States, found: Apart) -> Anomaly:
+        words = _WORDS.get(found.grounds)
+        victims = [rank for rank in found.blocked if rank not in found.ranks]
+        unseen = found.others if found.grounds in _UNSEEN else []
         return self.anomaly(
             window,
             "job",
@@ -156,111 +174,85 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
             axis="space",
             layer="collective",
             symptom="hang",
-            area=_WORDS[grounds].area,
-            grounds=grounds,
+            area=words.area if words else _AREA.get(found.grounds, "unknown"),
+            grounds=found.grounds,
             severity="critical" if stall.critical else "warning",
-            text=f"{kind}{'; '.join(told)}",
-            peers=f"{said_ranks(victims)} wait in collectives{_UNTIMED if _untimed(current) else ''}",
+            text=_text(found) if found.ranks else _WHY_NOBODY[found.grounds](found),
+            peers=f"{said_ranks(victims)} wait in collectives{_UNTIMED if _untimed(states) else ''}",
             iteration=stall.iteration,
             phase=stall.phase,
             suspects=[
-                view.suspect(rank, 0.9, one.words.why.format(_operation(one.state)), one.words.kind)
-                for rank, one in sorted(apart.items())
+                view.suspect(rank, 0.9, _WORDS[one.grounds].why.format(one.operation), _WORDS[one.grounds].kind)
+                for rank, one in found.ranks.items()
             ],
             victims=victims,
-            unobserved=sorted(view.expected - set(current)),
-        )
-
-    def _unnamed(
-        self, view: AttemptView, window: AttemptWindow, stall: Stall, current: States, blocked: list[int]
-    ) -> Anomaly | None:
-        """What the earliest blocked group shows where it does not tell the ranks apart."""
-        groups = blocked_groups(current)
-        if not groups:
-            return None
-        unseen = {rank for group in groups for rank in group.unseen}
-        grounds, text = _why_nobody(groups, blocked, unseen)
-        return self.anomaly(
-            window,
-            "job",
-            onset=stall.since,
-            axis="space",
-            layer="collective",
-            symptom="hang",
-            area="network" if grounds == "none_completed" else "unknown",
-            grounds=grounds,
-            severity="critical" if stall.critical else "warning",
-            text=text,
-            peers=f"{said_ranks(blocked)} wait in collectives{_UNTIMED if _untimed(current) else ''}",
-            iteration=stall.iteration,
-            phase=stall.phase,
-            victims=blocked,
-            unobserved=sorted((view.expected | unseen) - set(current)),
+            unobserved=sorted((view.expected | set(unseen)) - set(states)),
         )
 
 
-def _apart(states: States, blocked: list[int], *, certain: bool) -> Iterable[tuple[str, dict[int, _Apart]]]:
-    """Who stands apart and on which grounds, the surest first; nobody where it would not be a minority."""
-    device = _told("never_completed", never_completed(states))
-    waiting = set(blocked)
-    behind = {
-        rank: _Apart(one, _WORDS["outrun" if rank in waiting else "never_enqueued"])
-        for rank, one in never_came(states).items()
-    }
-    both = behind | device if certain else device
-    if device and 2 * len(both) < len(states):
-        yield "never_completed", both
-    elif 2 * len(device) < len(states):
-        yield "never_completed", device
-    if 0 < len(behind) < len(waiting - set(behind)):
-        perhaps = {rank: _Apart(one.state, _WORDS["perhaps_waiting"]) for rank, one in behind.items()}
-        yield ("never_enqueued", behind) if certain else ("perhaps_waiting", perhaps)
-    yield "out_of_order", _told("out_of_order", out_of_order(states))
-    yield "mismatched", _told("mismatched", mismatched(states))
+def _stall(view: AttemptView, window: AttemptWindow, since: int, iteration: int | None) -> Stall:
+    return Stall(
+        since=since,
+        silence=window.end - since,
+        step=0,
+        iteration=iteration,
+        phase=view.phase,
+        critical=True,
+        settled=since,
+    )
 
 
-def _told(grounds: str, states: dict[int, CollectiveState]) -> dict[int, _Apart]:
-    return {rank: _Apart(one, _WORDS[grounds]) for rank, one in states.items()}
+def _text(found: Apart) -> str:
+    """Who stands apart by what, those with the same words together."""
+    said: dict[str, list[int]] = {}
+    for rank, one in found.ranks.items():
+        said.setdefault(_WORDS[one.grounds].text.format(one.operation), []).append(rank)
+    kind = "non-communication hang: " if _WORDS[found.grounds].absent else ""
+    return kind + "; ".join(f"{said_ranks(ranks)} {text}" for text, ranks in said.items())
 
 
-def _why_nobody(groups: list[Blocked], blocked: list[int], unseen: set[int]) -> tuple[str, str]:
-    """Grounds on which nobody is named, and what is said; groups that wait for others are followed to those."""
-    waiting = set(blocked)
-    few = [group for group in groups if not waiting.issuperset(group.absent)]
-    if few:
-        group = few[0]
-        idle = [rank for rank in group.absent if rank not in waiting]
-        ahead = f"{said_ranks(idle)} have not come to {group.said}, and {said_ranks(group.waiting)} wait there"
-        return "few_ahead", f"{ahead}: it cannot be told who is behind and who ahead"
-    ends = [group for group in groups if not group.absent]
-    if unseen:
-        first = next((group for group in [*ends, *groups] if group.unseen), groups[0])
-        all_joined = "one_unobserved" if len(unseen) == 1 else "some_unobserved"
-        grounds = all_joined if len(ends) == len(groups) else "perhaps_unobserved"
-        return (
-            grounds,
-            f"{said_ranks(first.waiting)} wait in {first.said}; there is no dump of {said_ranks(first.unseen)}",
-        )
-    if not ends:
-        told = [f"{said_ranks(group.waiting)} in {group.said}" for group in groups[:SAID_GROUPS]]
-        return "different_collectives", f"{', '.join(told)}: each group waits for ranks that wait in another"
-    first = ends[0]
-    passed = f", which {said_ranks(first.passed)} completed" if first.passed else ", none has completed it"
-    return "none_completed", f"communication hang: all ranks of the group have joined {first.said}{passed}"
+def _places(found: Apart) -> str:
+    return "; ".join(place for place, _ in found.places) + _more(found)
 
 
+def _who_waits_where(found: Apart) -> str:
+    return "; ".join(f"{said_ranks(ranks)} wait in {place}" for place, ranks in found.places) + _more(found)
+
+
+def _more(found: Apart) -> str:
+    return f"; and so on at {found.more} more" if found.more else ""
+
+
+def _none_completed(found: Apart) -> str:
+    completed = f", which {said_ranks(found.others)} completed" if found.others else ", none has completed it"
+    return f"communication hang: all ranks of the group have joined {_places(found)}{completed}"
+
+
+def _few_ahead(found: Apart) -> str:
+    ahead = f"{_who_waits_where(found)}, and {said_ranks(found.others)} have not come to it"
+    return f"{ahead}: it cannot be told who is behind and who ahead"
+
+
+def _unobserved(found: Apart) -> str:
+    return f"{_who_waits_where(found)}; there is no dump of {said_ranks(found.others)}"
+
+
+def _different(found: Apart) -> str:
+    return f"{_who_waits_where(found)}: each group waits for ranks that wait in another"
+
+
+_WHY_NOBODY = {
+    "none_completed": _none_completed,
+    "few_ahead": _few_ahead,
+    "one_unobserved": _unobserved,
+    "some_unobserved": _unobserved,
+    "perhaps_unobserved": _unobserved,
+    "different_collectives": _different,
+}
+_UNSEEN = frozenset({"one_unobserved", "some_unobserved", "perhaps_unobserved"})
+_AREA: dict[str, Area] = {"none_completed": "network"}
 _UNTIMED = "; when the dumps were captured is not known, they are taken for those of a timeout"
 
 
 def _untimed(states: States) -> bool:
     return any(one.inferred for groups in states.values() for one in groups.values())
-
-
-def _operation(state: CollectiveState) -> str:
-    sequence, operation = awaited(state)
-    return f"{operation} {sequence} of group {state.group}"
-
-
-def _long(one: CollectiveState, rule: StallRule) -> bool:
-    """Whether an operation had waited for long when the dump was captured."""
-    return one.oldest >= 0 and one.captured - one.oldest_at >= rule.critical_s * SECOND

@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, ranks_of
 from streams.incidents.situation import inexactness
+from streams.printed_progress import PRINTED
 
 
 def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly]) -> Decision:
@@ -13,9 +14,11 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
     trouble = min((one.onset - inexactness(one) for one in troubles), default=None)
     first = stalls[0].end
-    before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
+    # Counts that watchdogs print with the first failure are of before it, and never go back.
+    before = [one for one in stalls if trouble is None or one.end <= max(trouble, first) or one.grounds in PRINTED]
     stacks = [one for one in before if one.detector == "stack_minority"]
-    groups = [one for one in before if one.detector == "collective_laggard"]
+    told = [one for one in before if one.detector == "collective_laggard"]
+    groups = [one for one in told if one.grounds not in PRINTED] or told
     base = Base.of(anomalies, stalls[0], symptom="hang")
     outside = [one for one in stacks[-1].suspects if one.rank not in _joined(groups)] if stacks else []
     behind = _behind(groups[-1], stacks) if groups else []
@@ -78,7 +81,10 @@ _NOBODY = {
 _WHATEVER_STACKS_SAY = {
     "out_of_order": Reason.OUT_OF_ORDER,
     "mismatched": Reason.MISMATCHED,
+    "not_begun": Reason.NOT_BEGUN,
     "never_completed": Reason.NEVER_COMPLETED,
+    "printed_mismatched": Reason.MISMATCHED,
+    "printed_never_completed": Reason.NEVER_COMPLETED,
 }
 """Grounds of dumps of ranks that wait in communication like all others, so that no stack strikes them out."""
 
@@ -97,6 +103,6 @@ def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
     unseen = set(stacks[-1].unobserved) if stacks else set()
     if sum(suspect.rank in unseen for suspect in left) > 1:
         return certain
-    if group.grounds == "perhaps_waiting" and (len(left) != 1 or len(left) == len(group.suspects)):
+    if group.grounds in ("perhaps_waiting", "printed_perhaps") and (len(left) != 1 or len(left) == len(group.suspects)):
         return certain
     return [suspect for suspect in group.suspects if suspect in certain or suspect in left]

@@ -65,7 +65,17 @@ def test_a_device_that_stops_is_at_the_place_to_which_all_have_come(shape: Shape
             found = judged(job, Seen())
             assert found is not None
             assert found.grounds == "none_completed"
-            assert rank in found.gathered, (rank, where)
+            assert any(rank in ranks for _, ranks in found.places), (rank, where)
+
+
+@pytest.mark.parametrize("first", range(0, 300, CHUNK))
+def test_where_two_go_wrong_nobody_else_is_named(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        job = drawn(seed, faults=2)
+        seen = seen_of(job, seed + 1_000_000)
+        found = judged(job, seen)
+        if found is not None and found.grounds != "perhaps_waiting":
+            assert set(found.ranks) <= set(job.wrong), (seed, job.wrong, job.shape, seen, found)
 
 
 def test_where_starts_are_seen_a_device_that_stops_is_named_among_at_least_three() -> None:

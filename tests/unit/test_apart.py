@@ -1,7 +1,8 @@
-"""Why groups do not get on: who holds them up, and where the chain of groups that wait ends."""
+"""Who stands apart where the waits of a job begin, and what is said where nobody does."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -9,9 +10,10 @@ import pytest
 from detection_support import at, closed, named, new_view, reached, run, stalled, still
 
 from schemas.results import Anomaly, CollectiveState
-from streams.blocked import blocked_groups, never_came, never_completed, waiting_ranks
 from streams.collectives import States
 from streams.detectors.collective_laggard import CollectiveLaggard
+from streams.outrun import never_completed, outrun
+from streams.waiting import waiting_of
 
 ALL = "dp:0-7"
 
@@ -27,7 +29,10 @@ def one(group: str, enqueued: int, completed: int, operation: str = "all_reduce"
 
 def sends(group: str, operation: str, count: int = 8) -> CollectiveState:
     """A rank that waits in a send or receive of a group that has nothing else."""
-    return msgspec.structs.replace(one(group, count, count - 1, operation), only_sends=True, shows_sends=True)
+    here, there = map(int, re.findall(r"\d+", operation))
+    pair = (there, here, at(5)) if operation.startswith("recv") else (here, there, at(5))
+    state = one(group, count, count - 1, operation)
+    return msgspec.structs.replace(state, only_sends=True, shows_sends=True, awaits=[pair])
 
 
 def states(*ranks: Sequence[CollectiveState]) -> States:
@@ -66,12 +71,12 @@ WAIT = one("dp:0-3", 41, 40)
         (
             states(*[[one(ALL, 41, 40)]] * 3, *[[one(ALL, 40, 40)]] * 5),
             "few_ahead",
-            "ranks 3-7 have not come to all_reduce 41 of group dp:0-7, and ranks 0-2 wait there",
+            "ranks 0-2 wait in all_reduce 41 of group dp:0-7, and ranks 3-7 have not come to it",
         ),
         (
             states(*[[one("dp:0-31", 41, 40)]] * 2, *[[one("dp:0-31", 40, 40)]] * 30),
             "few_ahead",
-            "ranks 2-31 have not come to all_reduce 41",
+            "ranks 2-31 have not come to it",
         ),
         (
             states(*[[one(ALL, 41, 40), one("tp:0-3", 8, 8)]] * 2, *[[one(ALL, 40, 40), one("tp:0-3", 9, 8)]] * 2),
@@ -81,7 +86,7 @@ WAIT = one("dp:0-3", 41, 40)
         (
             states(*[[WAIT, one("tp:0-3", 8, 8)]] * 2, *[[DONE, one("tp:0-3", 9, 8, second=4)]] * 2),
             "different_collectives",
-            "ranks 2-3 in all_reduce 9 of group tp:0-3, ranks 0-1 in all_reduce 41 of group dp:0-3",
+            "ranks 2-3 wait in all_reduce 9 of group tp:0-3; ranks 0-1 wait in all_reduce 41 of group dp:0-3",
         ),
         (
             # Ranks 0 and 1 wait for 2 and 3, which have joined the earlier operation that nobody completes.
@@ -102,7 +107,7 @@ def test_where_nothing_tells_the_ranks_apart_the_group_is_told_and_nobody_named(
     assert (named([found]), found.grounds) == ([[]], grounds)
     assert text in found.text
     assert found.area == ("network" if grounds == "none_completed" else "unknown")
-    assert found.victims == waiting_ranks(reached_by)
+    assert found.victims == waiting_of(reached_by).blocked
 
 
 def test_a_rank_of_a_blocked_group_that_nobody_ever_saw_is_unobserved() -> None:
@@ -110,21 +115,8 @@ def test_a_rank_of_a_blocked_group_that_nobody_ever_saw_is_unobserved() -> None:
     assert found.unobserved == [6, 7]
 
 
-def test_a_group_whose_members_are_not_known_is_not_said_to_be_complete() -> None:
-    bare = msgspec.structs.replace(one(ALL, 41, 40), ranks=[])
-    assert blocked_groups(states(*[[bare]] * 8)) == []
-
-
-def test_the_earliest_blocked_group_comes_first() -> None:
-    found = blocked_groups(states(*[[one("dp:0-3", 41, 40), one("tp:0-3", 9, 8, second=4)]] * 4))
-    assert [(group.group, group.sequence, group.since) for group in found] == [
-        ("tp:0-3", 9, at(4)),
-        ("dp:0-3", 41, at(5)),
-    ]
-
-
 @pytest.mark.parametrize(
-    ("reached_by", "apart"),
+    ("reached_by", "ranks"),
     [
         # Nothing outstanding, and behind.
         (states([WAIT], [WAIT], [DONE], [WAIT]), [2]),
@@ -164,12 +156,12 @@ def test_the_earliest_blocked_group_comes_first() -> None:
                 [one("dp:0-4", 40, 40), sends("pp:4-8", "recv 0<-1")]), []),
     ],
 )  # fmt: skip
-def test_who_never_came_though_nothing_shows_it_waiting(reached_by: States, apart: list[int]) -> None:
-    assert sorted(never_came(reached_by)) == apart
+def test_who_never_came_though_nothing_shows_it_waiting(reached_by: States, ranks: list[int]) -> None:
+    assert sorted({*waiting_of(reached_by).idle, *outrun(reached_by)}) == ranks
 
 
 @pytest.mark.parametrize(
-    ("completed", "apart"),
+    ("completed", "ranks"),
     [
         ([40, 48, 48, 48], [0]),
         ([40, 40, 48, 48, 48], [0, 1]),
@@ -180,9 +172,9 @@ def test_who_never_came_though_nothing_shows_it_waiting(reached_by: States, apar
         ([48, 48, 48], []),
     ],
 )
-def test_several_devices_of_a_group_may_have_stopped_together(completed: list[int], apart: list[int]) -> None:
+def test_several_devices_of_a_group_may_have_stopped_together(completed: list[int], ranks: list[int]) -> None:
     reached_by = states(*[[one("dp:0-7", 60 if done == 48 else 48, done)] for done in completed])
-    assert sorted(never_completed(reached_by)) == apart
+    assert sorted(never_completed(reached_by)) == ranks
 
 
 def test_a_rank_that_never_came_is_named_beside_a_device_that_has_stopped() -> None:
