@@ -12,7 +12,7 @@ from rankwatch.errors import UsageError
 from rankwatch.progress import watching
 from rankwatch.stackviews import files, folded
 from rankwatch.stackviews.attempts import Attempt, anomalies_of, attempts_of, jobs_of, newest, strangers
-from rankwatch.stackviews.chosen import NO_FRAMES, Chosen, at_time, chosen, untimed
+from rankwatch.stackviews.chosen import NO_FRAMES, OTHER_TIMES, Chosen, at_time, chosen, untimed
 from rankwatch.stackviews.picture import Picture
 from rankwatch.times import parse_time
 from schemas.identity import said_ranks, shortened
@@ -109,7 +109,7 @@ def _picture(found: diagnose.Diagnosis, job: str, attempt: Attempt, at: int | No
 
 
 def _nothing(job: str, attempt: Attempt, taken: Chosen, at: int | None) -> str:
-    failures = sorted({sample.failure for sample in taken.samples} - {NO_FRAMES})
+    failures = sorted({sample.failure for sample in taken.samples} - {NO_FRAMES, OTHER_TIMES})
     why = f"; {', '.join(failures[:MOST_REASONS])}" if failures else ""
     when = f" in the minute before {moment(at)}" if at is not None else ""
     times = [stack.time for _, stack in attempt.stacks if not untimed(stack)]

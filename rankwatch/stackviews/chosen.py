@@ -31,6 +31,7 @@ LEAVING = frozenset(
 """Grounds of anomalies behind which stacks show ranks that leave, not whom they waited for."""
 
 NO_FRAMES = "its sample shows no frames"
+OTHER_TIMES = "only sampled at other times"
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +138,8 @@ def _taken(attempt: Attempt, begin: int, end: int, frame: Chosen) -> Chosen:
             process = _Process(rank=rank, process_type=stack.process_type)
             found.setdefault((rank, stack.process_type, stack.pid), process).take(stack)
     living = _living([found[key] for key in sorted(found)])
+    shown = {process.rank for process in living}
+    absent |= {rank: OTHER_TIMES for rank, _ in attempt.stacks if rank not in shown and rank not in absent}
     samples = [sample for process in living for sample in _samples(process, roles.get(process.rank, ""))]
     samples += [_unseen(rank, roles.get(rank, ""), TRAINER, reason) for rank, reason in sorted(absent.items())]
     times = {process.shown_at for process in living if process.shown and not undated}

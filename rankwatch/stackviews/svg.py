@@ -7,11 +7,10 @@ The picture runs no script, asks no network and names no font file; whatever com
 
 from __future__ import annotations
 
-import html
 import textwrap
-import unicodedata
 from collections.abc import Iterator
 
+from rankwatch.stackviews.drawing import MARGIN, ROW, WIDTH, Drawing, fitting, px
 from rankwatch.stackviews.layout import Box, Layout, laid_out
 from rankwatch.stackviews.picture import Picture, Ranges, counted, frame_text, one_line
 from schemas.events import Frame
@@ -19,11 +18,6 @@ from schemas.identity import rank_ranges, said_ranks, shortened
 from streams.stack_classes import StackClass
 from streams.stacks import function_of, is_own
 
-WIDTH = 1200
-MARGIN = 20
-ROW = 20
-LETTER = 6.7
-"""Width (px) of a character of 11 px in the widest of the fonts that are asked for."""
 WRAPPED = 160
 """Characters that fit above the graphs, side by side."""
 MOST_CLASSES = 40
@@ -36,34 +30,17 @@ LONGEST_LINE = 900
 """Characters of a line above the graphs."""
 LONGEST_RANKS = 400
 """Characters of ranges of ranks in a tooltip."""
+SOME_RANKS = (60, 24)
+"""Characters of ranges of ranks below a stack, where all have no room."""
 LONGEST_STACK = 40
 """Frames of a whole stack in a tooltip."""
 MOST_LISTED = 12
 """Frames, or reasons, that one tooltip lists."""
 
-_STYLE = (
-    "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:11px;fill:#1c2330}"
-    ".t,.s,.h,.l,.n{font-family:system-ui,'Segoe UI',Helvetica,Arial,sans-serif}"
-    ".t{font-size:18px;font-weight:600}.s{font-size:13px}.h{font-size:14px;font-weight:600}"
-    ".l,.n{font-size:12px}.n{fill:#5a6475}"
-    "rect{stroke:#fff;stroke-width:1}"
-    ".c{fill:#d3deea}.cl{fill:#e9eef4}"
-    ".m{fill:#f3b45b}.ml{fill:#fbe0b5}"
-    ".a{fill:#b6c8db}.k{fill:#fff;stroke:#8893a5;stroke-dasharray:3 2}"
-    ".u{fill:url(#unseen);stroke:#8893a5}"
-    ".pc{fill:#2b4a6f;font-weight:700}.pm{fill:#8a4600;font-weight:700}"
-    ".e{stroke:#b35c00;stroke-width:3}"
-)
-_PATTERN = (
-    '<defs><pattern id="unseen" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<rect width="7" height="7" fill="#f4f5f7" stroke="none"/><path d="M0 0V7" stroke="#b9c1cd" stroke-width="2"/>'
-    "</pattern></defs>"
-)
-
 
 def render(picture: Picture) -> str:
     """The whole file, valid XML whatever the names."""
-    drawing = _Drawing()
+    drawing = Drawing()
     title = f"Stacks of {one_line(picture.title)}"
     drawing.text(MARGIN, 34, title, "t")
     drawing.height = 46
@@ -89,79 +66,13 @@ def render(picture: Picture) -> str:
     return drawing.whole(title, [one_line(line) for line in picture.lines])
 
 
-class _Drawing:
-    """Elements so far, and how far down they reach (px)."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.height = 0
-
-    def text(self, x: float, y: float, text: str, style: str = "") -> None:
-        """Text from ``x`` on, on the line ``y``."""
-        named = f' class="{style}"' if style else ""
-        self.parts.append(f'<text x="{_px(x)}" y="{_px(y)}"{named}>{_escaped(text)}</text>')
-
-    def line(self, text: str, style: str, height: int) -> None:
-        """A line of text below all that is there."""
-        self.height += height
-        self.text(MARGIN, self.height - 4, text, style)
-
-    def rect(self, x: float, y: float, width: float, style: str, height: float = ROW) -> None:
-        """A rectangle."""
-        self.parts.append(
-            f'<rect x="{_px(x)}" y="{_px(y)}" width="{_px(max(width, 0.5))}" height="{_px(height)}" class="{style}"/>'
-        )
-
-    def group(self, tooltip: str) -> None:
-        """What follows until ``end`` has a tooltip."""
-        self.parts.append(f"<g><title>{_escaped(tooltip)}</title>")
-
-    def end(self) -> None:
-        """The end of a group."""
-        self.parts.append("</g>")
-
-    def whole(self, title: str, lines: list[str]) -> str:
-        """The file."""
-        height = self.height + MARGIN
-        return (
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-            f'viewBox="0 0 {WIDTH} {height}" role="img">\n'
-            f"<title>{_escaped(title)}</title>\n<desc>{_escaped(' '.join(lines))}</desc>\n"
-            f'<style>{_STYLE}</style>{_PATTERN}\n<rect width="{WIDTH}" height="{height}" fill="#fff" stroke="none"/>\n'
-            + "\n".join(self.parts)
-            + "\n</svg>\n"
-        )
-
-
-def _px(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
-
-
-def _escaped(text: str) -> str:
-    """Text as XML; line ends are ours, and all else that XML or a reader of it trips over is gone before."""
-    return html.escape("\n".join(one_line(part) for part in text.split("\n")))
-
-
-def _fitting(text: str, width: float) -> str:
-    """As much of the text as fits into ``width`` px, nothing where that says nothing."""
-    room = int((width - 6) / LETTER)
-    taken = 0
-    for at, char in enumerate(text):
-        taken += 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        if taken > room:
-            cut = text[: max(at - 1, 0)]
-            return f"{cut}…" if len(cut) >= 3 else ""
-    return text
-
-
 def _width(one: StackClass) -> float:
     """Of the whole width that of those who were observed (px); the rest is left to those who were not."""
     room, unseen = WIDTH - 2.0 * MARGIN, len(one.unobserved)
     return room - max(room * unseen / (len(one.tree.ranks) + unseen), UNSEEN) if unseen else room
 
 
-def _legend(drawing: _Drawing, shown: list[StackClass], layouts: list[Layout]) -> None:
+def _legend(drawing: Drawing, shown: list[StackClass], layouts: list[Layout]) -> None:
     drawing.height += 20
     y, x = drawing.height - 14, float(MARGIN)
     entries = [("c", "the job's own code"), ("cl", "libraries")]
@@ -173,15 +84,17 @@ def _legend(drawing: _Drawing, shown: list[StackClass], layouts: list[Layout]) -
         drawing.rect(x, y, 22, style, 14)
         drawing.text(x + 28, y + 11, said, "l")
         x += 28 + 6.4 * len(said) + 24
-    rule = "Rows are frames, the outermost on top. Width is the number of ranks"
+    drawing.line("Rows are frames, the outermost on top; point at one for who is there and who is missing.", "n", 20)
     widened = [layout.widened for layout in layouts if layout.widened]
-    if widened:
-        rule += f", but a place of a minority is at least {int(min(widened))} px wide, so that it can be read"
-    for part in textwrap.wrap(f"{rule}. Point at a frame for who is there and who is missing.", WRAPPED):
-        drawing.line(part, "n", 17)
+    but = (
+        f", but a place of a minority is at least {int(min(widened))} px wide, so that it can be read"
+        if widened
+        else ""
+    )
+    drawing.line(f"Width is the number of ranks{but}.", "n", 18)
 
 
-def _graph(drawing: _Drawing, one: StackClass, layout: Layout) -> None:
+def _graph(drawing: Drawing, one: StackClass, layout: Layout) -> None:
     drawing.line(_heading(one), "h", 36)
     top = drawing.height + 4
     who = _Who(one)
@@ -192,7 +105,7 @@ def _graph(drawing: _Drawing, one: StackClass, layout: Layout) -> None:
     drawing.height = top + layout.rows * ROW
 
 
-def _row(drawing: _Drawing, one: StackClass) -> None:
+def _row(drawing: Drawing, one: StackClass) -> None:
     """A kind of threads that all stand in one place: a row that says where, with the whole stack as its tooltip."""
     group = one.groups[0]
     frames = [frame_text(frame) for frame in group.frames]
@@ -201,7 +114,7 @@ def _row(drawing: _Drawing, one: StackClass) -> None:
     drawing.group("\n".join(said))
     width = WIDTH - 2.0 * MARGIN
     drawing.rect(MARGIN, drawing.height, width, "c" if is_own(group.frames[-1]) else "cl")
-    drawing.text(MARGIN + 5, drawing.height + 14, _fitting(f"{_heading(one)} in {one_line(group.place)}", width))
+    drawing.text(MARGIN + 5, drawing.height + 14, fitting(f"{_heading(one)} in {one_line(group.place)}", width))
     drawing.end()
     drawing.height += ROW
 
@@ -214,16 +127,16 @@ def _heading(one: StackClass) -> str:
     return f"{shortened(one_line(one.name), 80)}: {said}{unseen}"
 
 
-def _box(drawing: _Drawing, who: _Who, box: Box, top: int) -> None:
+def _box(drawing: Drawing, who: _Who, box: Box, top: int) -> None:
     x, y = MARGIN + box.x, top + box.row * ROW
     drawing.group("\n".join(_tooltip(who, box)))
     if box.kind != "place":
         drawing.rect(x, y, box.width, _style(box))
         if box.minority and box.width >= BARRED:
-            drawing.parts.append(f'<path d="M{_px(x + 1.5)} {_px(y + 0.5)}v{ROW - 1}" class="e"/>')
+            drawing.parts.append(f'<path d="M{px(x + 1.5)} {px(y + 0.5)}v{ROW - 1}" class="e"/>')
     told = box.kind in ("place", "stop")
     style = ("pm" if box.minority else "pc") if told else ""
-    if label := _fitting(_label(box, box.width - 2), box.width - 2):
+    if label := _label(box, box.width - 2):
         drawing.text(x + 5, y + 14, label, style)
     drawing.end()
 
@@ -236,17 +149,27 @@ def _style(box: Box) -> str:
 
 
 def _label(box: Box, width: float) -> str:
+    """What a box says: of several ways to say it the longest that fits, or as much of the shortest as does."""
+    said = _ways(box)
+    return next((way for way in said if fitting(way, width) == way), fitting(said[-1], width))
+
+
+def _ways(box: Box) -> list[str]:
+    """The ways to say what a box is, the longest first."""
     if box.node is not None:
-        frame = box.node.frame
-        whole = frame_text(frame, list(box.lines)[1:])
-        fits = _fitting(whole, width) == whole
-        return whole if fits else frame_text(Frame(function_of(frame), frame.file, frame.line), list(box.lines)[1:])
+        frame, more = box.node.frame, list(box.lines)[1:]
+        return [frame_text(frame, more), frame_text(Frame(function_of(frame), frame.file, frame.line), more)]
     if box.kind == "skipped":
-        return f"… {len(box.skipped)} more frames of the same ranks …"
+        return [f"… {len(box.skipped)} more frames of the same ranks …", f"… {len(box.skipped)} more …"]
     if box.kind == "others":
-        return f"{len(box.ranks)} ranks in {box.places} more places"
-    said = said_ranks(box.ranks) if len(box.ranks) < 3 else f"{len(box.ranks)} ranks {rank_ranges(box.ranks)}"
-    return said if box.kind == "place" else f"ends here: {said}"
+        return [f"{len(box.ranks)} ranks in {box.places} more places", f"{len(box.ranks)} ranks elsewhere"]
+    count, ranges = len(box.ranks), rank_ranges(box.ranks)
+    if count == 1:
+        ways = [f"rank {ranges}", ranges]
+    else:
+        some = [f"{count} ranks {ranges[:most].rpartition(',')[0]},…" for most in SOME_RANKS if most < len(ranges)]
+        ways = [f"{count} ranks {ranges}", *some, f"{count} ranks"]
+    return [*(f"ends here: {way}" for way in ways), *ways] if box.kind == "stop" else ways
 
 
 def _tooltip(who: _Who, box: Box) -> Iterator[str]:
@@ -285,7 +208,7 @@ class _Who:
         ]
 
 
-def _unseen(drawing: _Drawing, one: StackClass, x: float, top: int) -> None:
+def _unseen(drawing: Drawing, one: StackClass, x: float, top: int) -> None:
     """A column for those who were not observed, beside the outermost frames."""
     width = WIDTH - MARGIN - x
     reasons: dict[str, list[int]] = {}

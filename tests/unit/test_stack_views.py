@@ -11,6 +11,7 @@ import pytest
 from stack_support import IDLE, NEXT, REDUCE, STEP, deep, hang, hostile, picture, sample
 
 from rankwatch.stackviews import flame, folded, speedscope, svg
+from rankwatch.stackviews.drawing import WIDTH
 from rankwatch.stackviews.picture import Picture, Ranges, frame_text
 from schemas.events import Frame
 
@@ -115,6 +116,16 @@ def test_who_stops_where_others_go_on_is_drawn_too() -> None:
     assert "ends here: rank 3" in texts(drawn)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [(range(40), "10 ranks 30-39"), (range(0, 400, 3), "34 ranks 300,303,306,309,312,315,…")],
+)
+def test_ranks_below_a_stack_are_told_as_far_as_there_is_room(ranks: range, said: str) -> None:
+    apart = list(ranks)[-len(ranks) // 4 :]
+    samples = [sample(rank, STEP, NEXT if rank in apart else REDUCE) for rank in ranks]
+    assert said in texts(svg.render(picture(samples, 0)))
+
+
 def test_lines_of_a_shared_frame_are_told_apart() -> None:
     samples = [sample(0, STEP, REDUCE), sample(1, STEP, REDUCE), sample(2, Frame("step", "/srv/train.py", 31), NEXT)]
     drawn = svg.render(picture(samples, 3))
@@ -137,7 +148,7 @@ def test_more_places_than_have_room_are_counted_and_the_picture_stays_small() ->
     drawn = svg.render(picture(samples, 2000))
     assert "1900 ranks in 1900 more places" in texts(drawn)
     assert len(drawn) < 100_000
-    assert all(float(box.get("x", "")) + float(box.get("width", "")) <= svg.WIDTH for box in boxes(drawn, "c"))
+    assert all(float(box.get("x", "")) + float(box.get("width", "")) <= WIDTH for box in boxes(drawn, "c"))
 
 
 def test_deep_stacks_are_shortened_where_nobody_leaves_them() -> None:
