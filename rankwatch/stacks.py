@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from rich.console import Console
 
 from producers.recording import Recording, read_recording
 from rankwatch import diagnose, text
@@ -38,19 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
     shown = _attempts(recording, job, attempts, arguments.attempt)
     pictures = [_picture(found, job, attempt, at) for attempt in shown]
     lines = [line for picture in pictures for line in ("", picture.title, *picture.lines)][1:]
-    lines += _others(recording, job, attempts, shown)
+    _print(out, [*lines, *_others(recording, job, attempts, shown), ""])
     folder = arguments.out or Path(f"{files.safe_name(job) or 'job'}-stacks")
     texts = _texts(shown, pictures, arguments.format or list(files.FORMATS))
     shows = "".join(map(folded.render, pictures)) + "\n".join(lines)
     written, removed = files.write(folder, texts, shows)
-    lines += [
-        "",
-        *(f"wrote {file}" for file in written),
-        *(f"removed {file}, which showed other stacks" for file in removed),
-    ]
+    _print(out, [f"wrote {file}" for file in written])
+    _print(out, [f"removed {file}, which showed other stacks" for file in removed])
+    return 0
+
+
+def _print(out: Console, lines: Iterable[str]) -> None:
     for line in lines:
         out.print(text.printable(shortened(line, LONGEST_LINE)))
-    return 0
 
 
 def _texts(shown: list[Attempt], pictures: list[Picture], formats: list[str]) -> dict[str, str]:
@@ -160,6 +162,9 @@ def _others(recording: Recording, job: str, attempts: list[Attempt], shown: list
     names = [one.name for one in attempts if one not in shown]
     if names:
         yield f"there are stacks of attempt{'s' if len(names) > 1 else ''} {', '.join(names)} too; --attempt shows one"
+    if notes := len(recording.inputs.unused):
+        said = "note" if notes == 1 else "notes"
+        yield f"{notes} {said} on what was not used, or with doubt; rankwatch diagnose has them"
     jobs = [other for other in jobs_of(recording) if other != job]
     if jobs:
         yield f"there are stacks of job{'s' if len(jobs) > 1 else ''} {', '.join(jobs)} too; --job shows one"

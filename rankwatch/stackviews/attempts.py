@@ -21,8 +21,9 @@ LONGEST_NUMBER = 10
 class Attempt(msgspec.Struct, kw_only=True):
     """One attempt; ``first`` is when it was first heard of (ns).
 
-    ``processes`` maps node and process id of trainers to ranks, ``ends`` ranks to the first end of their trainer that a
-    launcher reports. ``windows`` are those of its ranks, in order of time.
+    ``processes`` maps node and process id of trainers to ranks, ``placed`` are the ranks of these; ``ends`` maps ranks
+    to the first end of their trainer that a launcher reports. ``windows`` are those of its ranks in order of time, with
+    nothing in them but iterations.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     ranks: dict[int, Identity] = {}
     stacks: list[tuple[int, Stack]] = []
     processes: dict[tuple[str, int], int] = {}
+    placed: set[int] = set()
     ends: dict[int, Exit] = {}
     windows: list[Window] = []
     world_size: int = 0
@@ -53,13 +55,13 @@ class Attempt(msgspec.Struct, kw_only=True):
     def learn(self, window: Window) -> None:
         """Take in what a window of one of its ranks says."""
         identity = window.identity
-        self.windows.append(window)
+        self.windows.append(_with_iterations(window))
         if identity.rank is None:
             return
         self.ranks.setdefault(identity.rank, identity)
         for pid, process_type in window.announced:
             if process_type == TRAINER:
-                self.processes.setdefault((identity.node, pid), identity.rank)
+                self._place(identity.node, pid, identity.rank)
         for size in (window.world_size, window.layout.get("world")):
             if size is not None and 0 < size <= MOST_RANKS:
                 self.world_size = size
@@ -71,12 +73,16 @@ class Attempt(msgspec.Struct, kw_only=True):
         self.ranks.setdefault(identity.rank, identity)
         self.stacks.append((identity.rank, stack))
         if stack.process_type == TRAINER and stack.pid:
-            self.processes.setdefault((identity.node, stack.pid), identity.rank)
+            self._place(identity.node, stack.pid, identity.rank)
+
+    def _place(self, node: str, pid: int, rank: int) -> None:
+        self.processes.setdefault((node, pid), rank)
+        self.placed.add(rank)
 
     def owner(self, node: str, end: Exit) -> int | None:
         """The rank that ended: by its process; by the rank that is named only where no process of it is known."""
         rank = self.processes.get((node, end.pid))
-        if rank is None and end.rank in self.ranks and end.rank not in self.processes.values():
+        if rank is None and end.rank in self.ranks and end.rank not in self.placed:
             return end.rank
         return rank
 
@@ -105,18 +111,18 @@ def attempts_of(recording: Recording, log: Log, job: str) -> list[Attempt]:
         name = f"{identity.group}/{identity.attempt}" if identity.group else identity.attempt
         return found.setdefault(name, Attempt(name=name, first=time))
 
-    windows: list[Window] = [decode("window", value) for value in _values(log, "windows", "window")]
-    windows = sorted((one for one in windows if one.identity.job == job), key=lambda one: (one.start, one.id))
-    for window in windows:
+    nodes = []
+    for window in _windows(log, job):
         if window.identity.rank is not None:
             of(window.identity, window.start).learn(window)
+        elif window.exits:
+            nodes.append(window)
     for identity, stack in _stacks(recording):
         if identity.job == job and identity.rank is not None:
             of(identity, stack.time).sample(identity, stack)
     attempts = sorted(found.values(), key=lambda one: (_number(one.name), one.first, one.name))
-    for window in windows:
-        if window.identity.rank is None:
-            _end(attempts, window)
+    for window in nodes:
+        _end(attempts, window)
     return [one for one in attempts if one.stacks]
 
 
@@ -151,6 +157,30 @@ def _stacks(recording: Recording) -> Iterator[tuple[Identity, Stack]]:
         for event in arrival.batch.events:
             if isinstance(event, Stack):
                 yield arrival.batch.identity, event
+
+
+def _with_iterations(window: Window) -> Window:
+    return Window(
+        id=window.id,
+        identity=window.identity,
+        start=window.start,
+        end=window.end,
+        iteration=window.iteration,
+        iteration_time=window.iteration_time,
+        total_iterations=window.total_iterations,
+        series=window.series,
+    )
+
+
+def _windows(log: Log, job: str) -> Iterator[Window]:
+    """The windows of a job in order of time; they are many, so none is kept."""
+    order: list[tuple[int, str, bytes]] = []
+    for value in _values(log, "windows", "window"):
+        window: Window = decode("window", value)
+        if window.identity.job == job:
+            order.append((window.start, window.id, value))
+    for _, _, value in sorted(order):
+        yield decode("window", value)
 
 
 def _values(log: Log, topic: str, schema: str) -> Iterator[bytes]:
