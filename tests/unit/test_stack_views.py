@@ -183,6 +183,22 @@ def test_hostile_names_stay_in_their_frame(render: Callable[[Picture], str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("file", "own"),
+    [
+        ("/srv/train.py", True),
+        ("train.py", True),
+        ("/py/site-packages/torch/_tensor.py", False),
+        ("torch/_tensor.py", False),
+        ("/usr/lib/python3.11/threading.py", False),
+        ("libc.so.6", False),
+    ],
+)
+def test_the_jobs_own_code_is_neither_of_python_nor_of_a_package(file: str, own: bool) -> None:
+    drawn = svg.render(picture([sample(0, Frame("f", file), Frame("g", file))], 1))
+    assert (len(boxes(drawn, "c")), len(boxes(drawn, "cl"))) == ((2, 0) if own else (0, 2))
+
+
+@pytest.mark.parametrize(
     ("frame", "said"),
     [
         (Frame("f", "/a/b.py", 3), "f (b.py:3)"),
