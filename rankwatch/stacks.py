@@ -16,6 +16,7 @@ from rankwatch.stackviews import files, folded
 from rankwatch.stackviews.attempts import Attempt, anomalies_of, attempts_of, jobs_of, newest, strangers
 from rankwatch.stackviews.chosen import NO_FRAMES, OTHER_TIMES, Chosen, at_time, chosen, untimed
 from rankwatch.stackviews.picture import Picture
+from rankwatch.stackviews.variants import by_kind, lines_apart
 from rankwatch.times import parse_time
 from schemas.identity import said_ranks, shortened
 from streams.report import moment
@@ -40,11 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
     shown = _attempts(recording, job, attempts, arguments.attempt)
     pictures = [_picture(found, job, attempt, at) for attempt in shown]
     lines = [line for picture in pictures for line in ("", picture.title, *picture.lines)][1:]
-    _print(out, [*lines, *_others(recording, job, attempts, shown), ""])
     folder = arguments.out or Path(f"{files.safe_name(job) or 'job'}-stacks")
     texts = _texts(shown, pictures, arguments.format or list(files.FORMATS))
     shows = "".join(map(folded.render, pictures)) + "\n".join(lines)
-    written, removed = files.write(folder, texts, shows)
+    try:
+        # Before anything is said: whoever reads may go, and what cannot be written is to be read all the same.
+        written, removed = files.write(folder, texts, shows)
+    finally:
+        _print(out, [*lines, *_others(recording, job, attempts, shown), ""])
     _print(out, [f"wrote {file}" for file in written])
     _print(out, [f"removed {file}, which showed other stacks" for file in removed])
     return 0
@@ -103,11 +107,13 @@ def _picture(found: diagnose.Diagnosis, job: str, attempt: Attempt, at: int | No
     classes = classes_of(taken.samples, attempt.roles)
     if not classes:
         raise UsageError(_nothing(job, attempt, taken, at))
-    lines = [*_when(taken, at), *said(classes), *_unseen(classes, attempt, taken)]
+    samples = by_kind(taken.samples)
+    apart = [line for one in classes if one.is_main for line in lines_apart(one, samples)]
+    lines = [*_when(taken, at), *said(classes), *apart, *_unseen(classes, attempt, taken)]
     ends = [end.time for end in attempt.ends.values()]
     if taken.why == "newest" and taken.last is not None and min(ends, default=taken.last) < taken.last:
         lines.append(f"some ranks had ended by then; --at {moment(min(ends) - SECOND)} shows them before")
-    return Picture(title=f"job {job}, attempt {attempt.name}", lines=lines, classes=classes)
+    return Picture(title=f"job {job}, attempt {attempt.name}", lines=lines, classes=classes, samples=taken.samples)
 
 
 def _nothing(job: str, attempt: Attempt, taken: Chosen, at: int | None) -> str:

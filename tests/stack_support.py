@@ -19,9 +19,8 @@ def sample(rank: int, *frames: Frame, kind: str = "trainer", thread: str = "Main
 
 
 def picture(samples: list[Sample], ranks: int, *lines: str) -> Picture:
-    return Picture(
-        title="job a, attempt 0", lines=list(lines), classes=classes_of(samples, dict.fromkeys(range(ranks), ""))
-    )
+    classes = classes_of(samples, dict.fromkeys(range(ranks), ""))
+    return Picture(title="job a, attempt 0", lines=list(lines), classes=classes, samples=samples)
 
 
 def hang() -> Picture:

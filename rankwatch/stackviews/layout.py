@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from streams.stack_classes import StackClass, StackGroup
+from rankwatch.stackviews.variants import Variant
+from streams.stack_classes import StackClass
 from streams.stacks import frame_name
 from streams.trie import Node
 
@@ -29,7 +30,7 @@ HEAD, TAIL = 3, 6
 
 
 class Box(msgspec.Struct, kw_only=True):
-    """One rectangle, in px and rows. A frame has a ``node``, and ``lines`` where groups are at different ones.
+    """One rectangle, in px and rows. A frame has a ``node``, and ``lines`` where ranks are at different ones.
 
     ``skipped`` are frames for which one box stands.
 
@@ -61,11 +62,11 @@ class _Places(msgspec.Struct, frozen=True):
     """What the largest groups of a class tell of its nodes, by the node's identity in memory.
 
     ``apart`` has the nodes where groups stand, with whether they are minorities; ``lines`` has of each node on the way
-    the groups at each of its lines.
+    the ranks at each of its lines.
     """
 
     apart: dict[int, bool]
-    lines: dict[int, dict[int, list[StackGroup]]]
+    lines: dict[int, dict[int, list[list[int]]]]
 
 
 class _Branch(msgspec.Struct, kw_only=True):
@@ -81,9 +82,9 @@ class _Branch(msgspec.Struct, kw_only=True):
     needed: float = 0.0
 
 
-def laid_out(one: StackClass, width: float) -> Layout:
-    """The boxes of a class in ``width`` px, in the order in which they are drawn."""
-    places = _places_of(one)
+def laid_out(one: StackClass, variants: list[list[Variant]], width: float) -> Layout:
+    """The boxes of a class in ``width`` px, in the order in which they are drawn; of each group its ``variants``."""
+    places = _places_of(one, variants)
     order = _branches(one, places.apart)
     columns = sum(bool(branch.ends) and branch.ends_apart for branch in order)
     least = min(APART, APART_SHARE * width / columns) if columns else 0.0
@@ -115,19 +116,22 @@ def laid_out(one: StackClass, width: float) -> Layout:
     return Layout(boxes=boxes, rows=rows, widened=scale * least if widened else 0.0)
 
 
-def _places_of(one: StackClass) -> _Places:
+def _places_of(one: StackClass, variants: list[list[Variant]]) -> _Places:
     """Where the groups stand that have a column."""
     apart: dict[int, bool] = {}
-    lines: dict[int, dict[int, list[StackGroup]]] = {}
+    lines: dict[int, dict[int, list[list[int]]]] = {}
     children: dict[int, dict[str, Node]] = {}
-    for group in one.groups[:MOST_PLACES]:
-        node = one.tree
+    for group, stacks in zip(one.groups[:MOST_PLACES], variants, strict=False):
+        path, node = [], one.tree
         for frame in group.frames:
             if id(node) not in children:
                 children[id(node)] = {frame_name(child.frame): child for child in node.children}
             node = children[id(node)][frame_name(frame)]
-            lines.setdefault(id(node), {}).setdefault(frame.line, []).append(group)
+            path.append(node)
         apart[id(node)] = group.minority
+        for stack in stacks:
+            for on_the_way, frame in zip(path, stack.frames, strict=True):
+                lines.setdefault(id(on_the_way), {}).setdefault(frame.line, []).append(stack.ranks)
     return _Places(apart, lines)
 
 
@@ -266,4 +270,4 @@ def _lines(places: _Places, node: Node) -> dict[int, list[int]]:
     if len(found) < 2:
         return {}
     ordered = sorted(found, key=lambda line: (line != node.frame.line, line))
-    return {line: sorted(rank for group in found[line] for rank in group.ranks) for line in ordered}
+    return {line: sorted({rank for ranks in found[line] for rank in ranks}) for line in ordered}

@@ -8,7 +8,7 @@ import msgspec
 
 from schemas.events import Frame
 from schemas.identity import shortened
-from streams.stack_classes import StackClass
+from streams.stack_classes import Sample, StackClass
 from streams.trie import Node
 
 LONGEST_NAME = 300
@@ -16,11 +16,15 @@ LONGEST_NAME = 300
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
-    """``title`` says whose stacks these are, ``lines`` when they were taken and who is where, a line each."""
+    """``title`` says whose stacks these are, ``lines`` when they were taken and who is where, a line each.
+
+    ``samples`` are what the classes were made of; they tell the lines at which ranks of one place are.
+    """
 
     title: str
     lines: list[str]
     classes: list[StackClass]
+    samples: list[Sample] = []
 
 
 def one_line(text: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from rankwatch.stackviews.drawing import MARGIN, ROW, WIDTH, Drawing, fitting, px
 from rankwatch.stackviews.layout import Box, Layout, laid_out
 from rankwatch.stackviews.picture import Picture, Ranges, counted, frame_text, one_line
+from rankwatch.stackviews.variants import by_kind, variants_of
 from schemas.events import Frame
 from schemas.identity import rank_ranges, said_ranks, shortened
 from streams.stack_classes import StackClass
@@ -50,7 +51,8 @@ def render(picture: Picture) -> str:
     contrasted = [one for one in picture.classes if one.is_main or len(one.groups) > 1]
     alike = [one for one in picture.classes if not one.is_main and len(one.groups) == 1]
     shown = contrasted[:MOST_CLASSES]
-    layouts = [laid_out(one, _width(one)) for one in shown]
+    samples = by_kind(picture.samples)
+    layouts = [laid_out(one, variants_of(one, samples), _width(one)) for one in shown]
     drawing.height += 8
     _legend(drawing, shown, layouts)
     for one, layout in zip(shown, layouts, strict=True):

@@ -185,6 +185,7 @@ def test_a_jobs_name_leads_to_no_other_folder(job: str, name: str) -> None:
     ("job", "said"),
     [
         ("pp-hang", ["rank 6 in wait_for_shard_server (train2.py:62)", "ranks 0-1,3-5,7-9,11 in all_reduce"]),
+        ("skip-collective", ["ranks 0-7,9 at <module> (train2.py:106), ranks 8,10-11 at <module> (train2.py:105)"]),
         ("rl-healthy", ["actor: ", "critic: ", "reference: ", "rollout: "]),
         ("restart", ["attempt 1", "there are stacks of attempt 0 too; --attempt shows one"]),
         ("kill", ["(ended by SIGKILL at 2026-11-29T18:19:42.000Z)", "--at 2026-11-29T18:19:41.000Z shows them before"]),

@@ -13,7 +13,9 @@ from stack_support import IDLE, NEXT, REDUCE, STEP, deep, hang, hostile, picture
 from rankwatch.stackviews import flame, folded, speedscope, svg
 from rankwatch.stackviews.drawing import WIDTH
 from rankwatch.stackviews.picture import Picture, Ranges, frame_text
+from rankwatch.stackviews.variants import by_kind, lines_apart
 from schemas.events import Frame
+from streams.stack_classes import Sample
 
 SVG = "{http://www.w3.org/2000/svg}"
 RENDERERS = (svg.render, folded.render, flame.render, speedscope.render)
@@ -131,6 +133,40 @@ def test_lines_of_a_shared_frame_are_told_apart() -> None:
     drawn = svg.render(picture(samples, 3))
     assert "step (train.py:40,31)" in texts(drawn)
     assert "line 40: 2 ranks 0-1\nline 31: rank 2\n" in "".join(tooltips(drawn))
+
+
+def at_lines(*lines: int, inner: Frame = REDUCE) -> list[Sample]:
+    return [sample(rank, Frame("step", "/srv/train.py", line), inner) for rank, line in enumerate(lines)]
+
+
+def test_ranks_of_one_place_at_different_lines_of_own_code_are_told_apart_where_they_wait() -> None:
+    samples = at_lines(40, 40, 41, 40)
+    shown = picture(samples, 4)
+    assert list(lines_apart(shown.classes[0], by_kind(samples))) == [
+        "of ranks 0-3: ranks 0-1,3 at step (train.py:40), rank 2 at step (train.py:41)"
+    ]
+    assert "step (train.py:40,41)" in texts(svg.render(shown))
+    assert "line 40: 3 ranks 0-1,3\nline 41: rank 2\n" in "".join(tooltips(svg.render(shown)))
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        at_lines(40, 40, 40),
+        at_lines(40, 41, 42, inner=Frame("work", "/srv/train.py", 3)),
+        [sample(rank, STEP, Frame("all_reduce", REDUCE.file, rank)) for rank in range(3)],
+    ],
+    ids=["one line", "at work", "lines of a library"],
+)
+def test_lines_that_say_nothing_are_not_told(samples: list[Sample]) -> None:
+    assert not list(lines_apart(picture(samples, 3).classes[0], by_kind(samples)))
+
+
+def test_many_lines_are_counted() -> None:
+    samples = at_lines(*range(40, 49))
+    (told,) = lines_apart(picture(samples, 9).classes[0], by_kind(samples))
+    assert told.endswith("rank 3 at step (train.py:43), others at 5 more")
+    assert "step (train.py:40,41,42,…)" in texts(svg.render(picture(samples, 9)))
 
 
 def test_other_threads_that_are_all_in_one_place_are_one_row_each() -> None:
