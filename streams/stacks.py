@@ -194,6 +194,11 @@ def is_main(span: StackSpan) -> bool:
     return span.thread == MAIN
 
 
+def is_own(frame: Frame) -> bool:
+    """Whether the frame is of the job's own code, neither of Python's standard library nor of a package."""
+    return not (_STANDARD.search(frame.file) or _LIBRARY.search(frame.file))
+
+
 def place(frames: list[Frame]) -> str:
     """Where a thread is, as people say it: ``recv (distributed_c10d.py:2799) under forward (train.py:94)``.
 
