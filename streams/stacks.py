@@ -114,6 +114,7 @@ def _span_of(event: Stack) -> StackSpan:
         last=event.time,
         samples=1,
         failure=event.failure,
+        outer=max(0, len(event.frames) - SHOWN_FRAMES),
     )
 
 

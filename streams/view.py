@@ -24,6 +24,8 @@ WORD_NS = 2_000_000_000
 QUIET_NS = 60_000_000_000
 """A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
 SAMPLES_KEPT_NS = 60_000_000_000
+KEPT_FAILURES = 8
+LONGEST_FAILURE = 300
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
 
@@ -34,7 +36,8 @@ class Member(msgspec.Struct, kw_only=True):
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
     seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
-    the latest two samples of the main thread that show it at different places.
+    the latest two samples of the main thread that show it at different places. ``failures`` has the time and the reason
+    of the latest sample that failed, by process type.
     """
 
     identity: Identity
@@ -51,9 +54,15 @@ class Member(msgspec.Struct, kw_only=True):
     zombie: int | None = None
     moved: tuple[int, int] | None = None
     spans: dict[str, StackSpan] = {}
+    failures: dict[str, tuple[int, str]] = {}
 
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
+        for span in (span for span in spans if not span.frames):
+            failed = (span.last, span.failure[:LONGEST_FAILURE] or "no frames")
+            self.failures[span.process_type] = max(failed, self.failures.get(span.process_type, failed))
+        latest = sorted(self.failures, key=lambda kind: (self.failures[kind], kind))[-KEPT_FAILURES:]
+        self.failures = {kind: self.failures[kind] for kind in sorted(latest)}
         for span in (span for span in spans if span.frames):
             key = f"{span.process_type}|{span.pid}|{span.thread}"
             before = self.spans.get(key)

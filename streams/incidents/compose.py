@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from schemas.identity import rank_ranges
 from schemas.ids import notification_key
-from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
+from schemas.results import (
+    Anomaly,
+    Evidence,
+    Incident,
+    MergedClass,
+    Ranks,
+    Scope,
+    Severity,
+    SuspiciousTemplate,
+    Symptom,
+)
 from streams.incidents.decision import Decision, Reason
 from streams.view import AttemptView
 
@@ -31,11 +41,12 @@ def compose(
     support: Sequence[Anomaly] = (),
     unavailable: bool = False,
     library: str = "",
+    stacks: Sequence[MergedClass] = (),
 ) -> Incident:
     """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing.
 
     ``support`` are findings that decide nothing; they are shown behind the others. ``library`` is the version of what
-    healthy jobs print.
+    healthy jobs print, ``stacks`` where everybody stood.
     """
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
@@ -67,6 +78,7 @@ def compose(
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,
+        stacks=list(stacks),
     )
 
 
