@@ -6,7 +6,7 @@ it is; whoever could not be sampled is unobserved, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
@@ -65,27 +65,10 @@ def merged_stacks(view: AttemptView, window: AttemptWindow, stall: Stall) -> Mer
     return _fitting(bare, classes)
 
 
-def told_classes(stacks: MergedStacks) -> list[MergedClass]:
-    """The classes of which there is something to say, without frames: what an incident carries."""
-    return [
-        msgspec.structs.replace(
-            one, groups=[msgspec.structs.replace(group, frames=[], outer=0, since=0, samples=0) for group in one.groups]
-        )
-        for one in stacks.classes
-        if one.text
-    ]
-
-
-def division(classes: Sequence[MergedClass]) -> list[tuple[str, str, list[str]]]:
-    """Who of those that train stands with whom: role, who was observed, and the ranks of each place."""
-    mains = [one for one in classes if one.process_type == TRAINER and one.thread == MAIN]
-    return [(one.role, one.observed, [group.ranks for group in one.groups]) for one in mains]
-
-
 def what_it_says(stacks: MergedStacks) -> str:
     """A hash that changes when ranks or places do in a class of which there is something to say; lines do not count."""
     told = [
-        [one.role, one.process_type, one.thread, one.observed, [[why.ranks, why.reason] for why in one.unobserved]]
+        [one.role, one.process_type, one.thread, one.observed]
         + [[group.ranks, [frame_name(frame) for frame in group.frames]] for group in one.groups]
         for one in stacks.classes
         if one.text

@@ -8,13 +8,12 @@ from enum import Enum
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Axis, Exit, Incident, MergedClass, MergedStacks, SuspiciousTemplate
+from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate
 from streams.detectors.registry import is_supporting
 from streams.incidents.blame import decide
 from streams.incidents.compose import compose
-from streams.incidents.situation import Situation, inexactness, margin_ns
-from streams.incidents.standstill import FAILURES
-from streams.merged_stacks import division, told_classes
+from streams.incidents.situation import Situation, margin_ns
+from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.stall import StallRule, over, silence_ns
 from streams.view import AttemptView, AttemptWindow
 
@@ -24,9 +23,6 @@ Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[Su
 FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
-KEPT_STACKS = 4
-FAILED = FAILURES | {"cascade", "unplaced_error", "unplaced_besides"}
-"""Grounds that say that ranks have failed or lost each other."""
 QUIET_WINDOWS = 6
 CONTEXT_NS = 30_000_000_000
 
@@ -40,14 +36,6 @@ class Resolution(Enum):
     ITERATES = "iterations go on"
     QUIET = "it no longer shows"
     FORGOTTEN = "nothing is heard of the attempt any more"
-
-
-class StacksSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What stacks said from the window on that ended at ``end``, of a standstill that began at ``since``."""
-
-    end: int
-    since: int
-    classes: list[MergedClass]
 
 
 class Open(msgspec.Struct, kw_only=True):
@@ -99,9 +87,9 @@ class IncidentBook:
             if not is_supporting(anomaly.detector):
                 self._join(anomaly)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
-        if stacks is not None:
-            for incident in self.state.incidents:
-                _look(incident, stacks)
+        for incident in self.state.incidents:
+            if stacks is not None and incident.family == "standstill":
+                incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
         revisions = []
         for incident in self.state.incidents:
             revision = self._revise(incident, view, window, suspicious)
@@ -173,7 +161,7 @@ class IncidentBook:
             resolution=resolution.value if resolution else "",
             unavailable=window.unavailable,
             library=window.contrast.library if window.contrast else "",
-            stacks=_before_it_failed(incident),
+            stacks=before_failures(incident.stacks, incident.anomalies),
         )
         return composed if before is None or _differs(before, composed) else None
 
@@ -203,34 +191,6 @@ class IncidentBook:
                 ended.append(revision)
         self.state.incidents = []
         return ended
-
-
-def _look(incident: Open, stacks: MergedStacks) -> None:
-    """Keep what stacks say, if it is anything new and the job of the incident has not failed yet."""
-    if incident.family != "standstill":
-        return
-    classes = told_classes(stacks)
-    failed = _failed(incident)
-    if incident.stacks and (incident.stacks[-1].classes == classes or (failed is not None and failed < stacks.end)):
-        return
-    seen = StacksSeen(end=stacks.end, since=stacks.since, classes=classes)
-    incident.stacks = [*incident.stacks[:1], *incident.stacks[1:][2 - KEPT_STACKS :], seen]
-
-
-def _before_it_failed(incident: Open) -> list[MergedClass]:
-    """Where everybody stood in the standstill: what is seen once ranks fail shows them leaving."""
-    failed = _failed(incident)
-    seen = [one for one in incident.stacks[1:] if failed is None or one.end <= failed]
-    return [*incident.stacks[:1], *seen][-1].classes if incident.stacks else []
-
-
-def _failed(incident: Open) -> int | None:
-    """When a rank first failed in the standstill of which there are stacks, null where none is known to have."""
-    if not incident.stacks:
-        return None
-    since = incident.stacks[0].since
-    failures = [one for one in incident.anomalies if one.grounds in FAILED and one.onset >= since]
-    return min((one.onset - inexactness(one) for one in failures), default=None)
 
 
 def _around(support: list[Anomaly], onset: int) -> list[Anomaly]:
@@ -286,5 +246,6 @@ def _differs(before: Incident, after: Incident) -> bool:
         return True
     ranks = [[suspect.rank for suspect in one.suspects] for one in (before, after)]
     kinds = [{(e.layer, e.detector) for e in one.evidence} for one in (before, after)]
-    divided = division(before.stacks) != division(after.stacks)
-    return ranks[0] != ranks[1] or kinds[0] != kinds[1] or divided
+    # Where somebody stands apart may change with each sample, who does so does not.
+    moved = apart(before.stacks) != apart(after.stacks)
+    return ranks[0] != ranks[1] or kinds[0] != kinds[1] or moved

@@ -57,7 +57,12 @@ class Story:
 def merged(window: AttemptWindow, places: list[str]) -> MergedStacks:
     groups = [
         MergedGroup(
-            ranks=ranks, activity="own", place=f"place {n}", frames=[Frame("f", "a.py")], since=window.start, samples=n
+            ranks=ranks,
+            activity="own" if n else "communication",
+            place=f"place {n}",
+            frames=[Frame("f", "a.py")],
+            since=window.start,
+            samples=n,
         )
         for n, ranks in enumerate(places)
     ]
@@ -113,18 +118,15 @@ def test_an_incident_says_where_everybody_stands_of_what_tells_and_without_frame
     assert all(not group.frames and not group.samples for group in kind.groups)
 
 
-def test_ranks_that_stand_elsewhere_are_a_revision_and_another_line_of_one_place_is_none() -> None:
+def test_ranks_that_stand_apart_are_a_revision_and_where_they_do_is_none() -> None:
     story = Story()
     assert told(story.close(*hang(story))) == [[]]
-    assert told(story.close(*hang(story), stacks=["0-6"])) == [["0-6"]]
+    assert told(story.close(*hang(story), stacks=["0-7"])) == [["0-7"]]
     assert told(story.close(*hang(story), stacks=["0-4,6-7", "5"])) == [["0-4,6-7; 5"]]
-    same = merged(closed([], 40), ["0-4,6-7", "5"])
-    moved = [msgspec.structs.replace(kind, text="other words") for kind in same.classes]
-    seen = IncidentBook(story.state)
-    window = still(RANKS, 40)
-    assert (
-        seen.close(story.view, window, hang(story), lambda *_: [], msgspec.structs.replace(same, classes=moved)) == []
-    )
+    assert told(story.close(*hang(story), stacks=["0-3,7", "4-6"])) == [["0-3,7; 4-6"]]
+    assert told(story.close(*hang(story), stacks=["0-3,7", "4,6", "5"])) == []
+    story.templates = [SuspiciousTemplate(id="t", text="x", first_seen=at(9), ranks="5", axis="space")]
+    assert told(story.close(*hang(story), stacks=["0-3,7", "4,6", "5"])) == [["0-3,7; 4,6; 5"]]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ from schemas.events import Frame
 from schemas.identity import ranks_of
 from schemas.results import MergedStacks, StackSpan, Window
 from schemas.topics import TOPICS
-from streams.merged_stacks import division, merged_stacks, told_classes, what_it_says
+from streams.incidents.stacks_seen import TOLD_CLASSES, apart, told_classes
+from streams.merged_stacks import merged_stacks, what_it_says
 from streams.stacks import spans_of
 from streams.stall import Stall
 from streams.view import AttemptView, Member
@@ -134,7 +135,7 @@ def test_lines_and_times_say_nothing_new_but_ranks_and_places_do() -> None:
 
     assert what_it_says(one) == what_it_says(line)
     assert len({what_it_says(found) for found in (one, place, gone)}) == 3
-    assert division(told_classes(one)) == division(told_classes(line)) != division(told_classes(place))
+    assert apart(told_classes(one)) == apart(told_classes(line)) != apart(told_classes(place))
 
 
 def test_failures_that_a_member_remembers_are_few_and_the_latest() -> None:
@@ -203,8 +204,23 @@ def test_whatever_comes_the_record_fits_its_topic_and_all_is_told_or_counted(
         assert sorted(placed) == observed and not set(observed) & set(unobserved)
         assert bool(kind.rest) == bool(kind.rest_ranks)
         assert len(kind.text) < 5_000
+    told = told_classes(found)
+    assert len(told) <= TOLD_CLASSES and all(len(kind.groups) <= 6 for kind in told)
+    for kind, observed, _ in known:
+        for one in (one for one in told if (one.role, one.thread) == (kind.role, kind.thread)):
+            placed = [*(rank for group in one.groups for rank in expanded(group.ranks)), *expanded(one.rest_ranks)]
+            assert (sorted(placed), len(one.groups) + one.rest) == (observed, len(kind.groups) + kind.rest)
     if not found.rest:
         assert {rank for _, *seen in known for ranks in seen for rank in ranks} == set(view.members)
+
+
+def test_an_incident_tells_of_a_few_roles_and_counts_the_others() -> None:
+    told = told_classes(of([waiting(n, who=identity(n, role=f"role {n:02d}")) for n in range(15)]))
+    assert [kind.role for kind in told] == [f"role {n:02d}" for n in range(12)]
+    assert [kind.text.endswith("; 3 more roles or kinds of threads are left out here") for kind in told] == [
+        *[False] * 11,
+        True,
+    ]
 
 
 def test_frames_that_are_left_out_are_counted() -> None:
