@@ -140,7 +140,9 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
     ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
-    sizes. ``inferred`` is whether nobody told when the dump was captured.
+    sizes, ``oldest_started`` whether its device was seen to have begun it. ``awaits`` has, of the sends and receives
+    that are not completed, who sends to whom, numbered as their names do, and when the first was enqueued.
+    ``inferred`` is whether nobody told when the dump was captured.
     """
 
     group: str
@@ -157,6 +159,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     oldest_operation: str = ""
     oldest_shape: str = ""
     oldest_at: int = 0
+    oldest_started: bool = False
+    awaits: list[tuple[int, int, int]] = []
     inferred: bool = False
 
 

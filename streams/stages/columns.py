@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from schemas import events, results
 
 LONGEST_SHAPE = 200
+MOST_AWAITED = 64
+_SENT = re.compile(r"send (?P<sender>\d{1,6})->(?P<receiver>\d{1,6})|recv (?P<to>\d{1,6})<-(?P<source>\d{1,6})")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -71,5 +75,19 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_operation="" if oldest is None else oldest.operation,
         oldest_shape="" if oldest is None else f"{oldest.dtype} {oldest.input_sizes}"[:LONGEST_SHAPE],
         oldest_at=0 if oldest is None else oldest.created,
+        oldest_started=oldest is not None and oldest.state == "started",
+        awaits=_awaits(found),
         inferred=last.time_source == "inferred",
     )
+
+
+def _awaits(found: list[events.Collective]) -> list[tuple[int, int, int]]:
+    """Each pair once, with when the first of its operations was enqueued; the oldest ones, where there are many."""
+    pairs: dict[tuple[int, int], int] = {}
+    for event in found:
+        told = _SENT.match(event.operation) if event.state != "completed" and event.point_to_point else None
+        if told is not None:
+            pair = int(told["sender"] or told["source"]), int(told["receiver"] or told["to"])
+            pairs[pair] = min(event.created, pairs.get(pair, event.created))
+    oldest = sorted(pairs.items(), key=lambda item: (item[1], item[0]))[:MOST_AWAITED]
+    return [(sender, receiver, created) for (sender, receiver), created in oldest]
