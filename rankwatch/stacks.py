@@ -20,7 +20,8 @@ from rankwatch.stackviews.variants import by_kind, lines_apart
 from rankwatch.times import parse_time
 from schemas.identity import said_ranks, shortened
 from streams.report import moment
-from streams.stack_classes import StackClass, classes_of, said
+from streams.stack_classes import StackClass, classes_of
+from streams.stack_words import said
 from streams.stall import SECOND
 
 LONGEST_LINE = 2_000

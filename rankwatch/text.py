@@ -87,6 +87,8 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     for at_suspect, suspect in enumerate(incident.suspects):
         yield "suspects" if at_suspect == 0 else "", suspect_line(suspect)
     yield from others(incident)
+    for number, line in enumerate(stack_lines(incident)):
+        yield "stacks" if number == 0 else "", line
     for number, piece in enumerate(incident.evidence):
         yield "evidence" if number == 0 else "", f"[{piece.layer}] {piece.text}"
         if piece.peers:
@@ -125,6 +127,11 @@ def others(incident: Incident) -> list[tuple[str, str]]:
     """The ranks that are not suspected, each kind that there is with its label."""
     groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
     return [(label, _of_ranks(ranks.ranks)) for label, ranks in groups if ranks.ranks]
+
+
+def stack_lines(incident: Incident) -> list[str]:
+    """Where the ranks stood while the job stood still, a line for each kind of threads that tells somebody."""
+    return [printable(kind.text) for kind in incident.stacks]
 
 
 def suspect_line(suspect: Suspect) -> str:

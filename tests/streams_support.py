@@ -45,8 +45,8 @@ BASE = 1_795_975_830 * SECOND
 """The start of a window of ten seconds."""
 CONFIG = StreamConfig()
 SHARED = Path(__file__).resolve().parents[2] / "shared/data/recorded"
-RESULTS = ("windows", "anomalies", "incidents", "templates", "late")
-JUDGED = ("anomalies", "incidents", "templates")
+RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "templates", "late")
+JUDGED = ("anomalies", "merged.stacks", "incidents", "templates")
 RANKS_PER_NODE = 2
 TOPIC_OF = {kind: topic for topic, kind in RAW_KINDS.items()}
 
@@ -438,7 +438,7 @@ def folded(log: Any, topics: Sequence[str] = RESULTS) -> dict[str, list[bytes]]:
 def records(log: Any, topic: str) -> list[Any]:
     """Decoded records of a topic, partition by partition, progress left out."""
     kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
-    kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice"}
+    kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 

@@ -24,6 +24,7 @@ from streams.stall import Stall, StallRule, active, stall_of, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SAID_FAILURES = 3
+LONGEST_REASON = 80
 _POLLING = frozenset({"accept", "get", "is_completed", "poll", "recv", "select", "sleep", "wait"})
 _TRYING = ("retry", "retries", "attempt", "timeout", "timed out", "waiting", "still", "slow", "stall", "fail", "error")
 """Words of who does not get on."""
@@ -230,8 +231,8 @@ def _unseen(view: AttemptView, stall: Stall, unobserved: list[int]) -> str:
     reasons: dict[str, list[int]] = {}
     for rank in unobserved:
         member = view.members.get(rank)
-        failed = member is not None and member.unread is not None and member.unread[0] >= stall.settled
-        reasons.setdefault(member.unread[1] if member and member.unread and failed else "", []).append(rank)
+        time, reason = member.failures.get("trainer", (0, "")) if member is not None else (0, "")
+        reasons.setdefault(reason[:LONGEST_REASON] if time >= stall.settled else "", []).append(rank)
     known = [(reason, ranks) for reason, ranks in sorted(reasons.items(), key=lambda one: one[1]) if reason]
     told = [f"{said_ranks(ranks)} could not be sampled ({reason})" for reason, ranks in known[:SAID_FAILURES]]
     rest = sorted({rank for _, ranks in known[SAID_FAILURES:] for rank in ranks} | set(reasons.get("", [])))
