@@ -1,7 +1,7 @@
 """The ranks of a process group in few numbers: runs of equal steps, as parallel layouts make them.
 
-Each member of a group tells all of its members: of ten thousand ranks a hundred million numbers, and none that the others
-have not told.
+Each member of a group tells all of its members: of ten thousand ranks a hundred million numbers, and none that the
+others have not told.
 """
 
 from __future__ import annotations
