@@ -59,9 +59,14 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
         return None
     if idle:
         certain = stages == 1 or _shows_all_waits(states, stages=stages, idle=len(idle))
+        # Of each place only its own group is asked: there may be thousands of either.
+        names = {
+            place: said(place, {rank: states[rank] for rank in waiting.members[place.group] if rank in states})
+            for place in set(idle.values())
+        }
         return Apart(
             grounds="never_enqueued" if certain else "perhaps_waiting",
-            ranks={rank: said(place, states) for rank, place in sorted(idle.items())},
+            ranks={rank: names[place] for rank, place in sorted(idle.items())},
         )
     found = _mismatched(waiting, states) or _not_begun(waiting, states) or _out_of_order(waiting, states)
     return found or _nobody(waiting, states)

@@ -46,21 +46,25 @@ def stopped(states: States) -> dict[int, CollectiveState]:
     stopped, whatever it went on to enqueue. Two others at least must have been observed.
     """
     groups = by_group(states)
-    # Whoever has completed least, and the next: one of the two is the last of the others, whoever asks.
-    last = {
-        name: nsmallest(2, ((one.last_completed, rank) for rank, one in members.items()))
-        for name, members in groups.items()
-    }
+    last: dict[str, list[tuple[int, int]]] = {}
     found: dict[int, CollectiveState] = {}
     for rank, own_groups in states.items():
-        for own in sorted(own_groups.values(), key=lambda one: (one.oldest_at, one.group)):
-            if own.oldest < 0 or own.only_sends or not own.oldest_operation.lstrip("_").startswith(_JOINT):
+        joint = [one for one in own_groups.values() if one.oldest >= 0 and not one.only_sends and _is_joint(one)]
+        for own in sorted(joint, key=lambda one: (one.oldest_at, one.group)):
+            members = groups[own.group]
+            if len(members) < 3:
                 continue
-            if len(groups[own.group]) < 3:
-                continue
-            if next(completed for completed, other in last[own.group] if other != rank) >= own.oldest:
-                found.setdefault(rank, own)
+            if own.group not in last:
+                # Whoever has completed least, and the next: one of the two is the last of the others, whoever asks.
+                last[own.group] = nsmallest(2, ((one.last_completed, peer) for peer, one in members.items()))
+            if next(completed for completed, peer in last[own.group] if peer != rank) >= own.oldest:
+                found[rank] = own
+                break
     return found
+
+
+def _is_joint(one: CollectiveState) -> bool:
+    return one.oldest_operation.lstrip("_").startswith(_JOINT)
 
 
 def laggards(states: States) -> dict[int, CollectiveState]:
