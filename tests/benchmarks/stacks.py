@@ -104,9 +104,9 @@ def peak_mib() -> float:
 def entries(job: HangingJob, partition: int, window: int) -> Iterator[tuple[str, bytes, bytes, str, int]]:
     """Topic, key, value, kind and send time of what producers append in one window, and the ticks that close it."""
     for topic, batch in job.batches(partition, window):
-        for part in parts_of(batch, MOST_BATCH):
+        for number, part in enumerate(parts_of(batch, MOST_BATCH)):
             whole = type(batch)(
-                producer=batch.producer, boot=f"{batch.seq}", seq=part[0].time, identity=batch.identity, events=part
+                producer=batch.producer, boot=f"{batch.seq}", seq=number, identity=batch.identity, events=part
             )
             yield topic, batch.identity.key.encode(), encode(whole), kind_of(batch), at(10 * window + 9)
     for topic in RAW_TOPICS:
