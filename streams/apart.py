@@ -8,11 +8,10 @@ from collections.abc import Iterable
 import msgspec
 
 from schemas.results import CollectiveState
+from streams.collectives import States, kind_of
 from streams.outrun import never_completed, outrun
-from streams.waiting import Gathering, Place, States, Waiting, waiting_of
+from streams.waiting import Gathering, Place, Waiting, waiting_of
 
-_EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
-"""Operations to which all ranks bring as much, of one type."""
 SHOWN_PLACES = 3
 
 
@@ -47,7 +46,9 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
     waiting = waiting_of(states)
     if not waiting.blocked:
         return None
-    behind = {rank: Standing("never_enqueued", said(place, waiting, states)) for rank, place in waiting.idle.items()}
+    idle = waiting.idle
+    names = {place: said(place, waiting, states) for place in set(idle.values())}
+    behind = {rank: Standing("never_enqueued", names[place]) for rank, place in idle.items()}
     certain = stages == 1 or _shows_all_waits(states, stages=stages, idle=len(behind))
     if certain:
         ahead_of = {rank: Standing("outrun", own_operation(one)) for rank, one in outrun(states).items()}
@@ -86,7 +87,7 @@ def _shows_all_waits(states: States, *, stages: int | None, idle: int) -> bool:
 def _mismatched(waiting: Waiting, states: States) -> dict[int, str]:
     """Those that came to a place with another operation than more than half of its members."""
     for place, who in _collectives(waiting):
-        kinds = {rank: _kind(states[rank][place.group]) for rank in who.here}
+        kinds = {rank: kind_of(states[rank][place.group]) for rank in who.here}
         most, count = max(Counter(kinds.values()).items(), key=lambda item: (item[1], item[0]))
         if count < len(kinds) and 2 * count > len(waiting.members_of(place)):
             return {rank: own_operation(states[rank][place.group]) for rank, kind in kinds.items() if kind != most}
@@ -104,12 +105,6 @@ def _not_begun(waiting: Waiting, states: States) -> dict[int, str]:
 
 def _collectives(waiting: Waiting) -> Iterable[tuple[Place, Gathering]]:
     return ((place, who) for place, who in waiting.places.items() if not place.pair)
-
-
-def _kind(one: CollectiveState) -> tuple[str, str]:
-    """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
-    name = one.oldest_operation.lstrip("_")
-    return name, one.oldest_shape if name.startswith(_EQUAL) else ""
 
 
 def _out_of_order(waiting: Waiting, states: States) -> dict[int, str]:

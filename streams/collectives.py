@@ -15,7 +15,7 @@ from schemas.results import CollectiveState
 States = dict[int, dict[str, CollectiveState]]
 """Each rank's latest state by group."""
 
-JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
+_JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
 """How operations are called that nobody completes before everybody has joined, a leading ``_`` left out."""
 
 _EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
@@ -46,21 +46,26 @@ def stopped(states: States) -> dict[int, CollectiveState]:
     stopped, whatever it went on to enqueue. Two others at least must have been observed.
     """
     groups = by_group(states)
-    # Whoever has completed least, and the next: one of the two is the last of the others, whoever asks.
-    last = {
-        name: nsmallest(2, ((one.last_completed, rank) for rank, one in members.items()))
-        for name, members in groups.items()
-    }
+    last: dict[str, list[tuple[int, int]]] = {}
     found: dict[int, CollectiveState] = {}
     for rank, own_groups in states.items():
-        for own in sorted(own_groups.values(), key=lambda one: (one.oldest_at, one.group)):
-            if own.oldest < 0 or own.only_sends or not own.oldest_operation.lstrip("_").startswith(JOINT):
+        joint = [one for one in own_groups.values() if one.oldest >= 0 and not one.only_sends and is_joint(one)]
+        for own in sorted(joint, key=lambda one: (one.oldest_at, one.group)):
+            members = groups[own.group]
+            if len(members) < 3:
                 continue
-            if len(groups[own.group]) < 3:
-                continue
-            if next(completed for completed, other in last[own.group] if other != rank) >= own.oldest:
-                found.setdefault(rank, own)
+            if own.group not in last:
+                # Whoever has completed least, and the next: one of the two is the last of the others, whoever asks.
+                last[own.group] = nsmallest(2, ((one.last_completed, peer) for peer, one in members.items()))
+            if next(completed for completed, peer in last[own.group] if peer != rank) >= own.oldest:
+                found[rank] = own
+                break
     return found
+
+
+def is_joint(one: CollectiveState) -> bool:
+    """Whether nobody completes what the rank waits for before everybody has joined it."""
+    return one.oldest_operation.lstrip("_").startswith(_JOINT)
 
 
 def laggards(states: States) -> dict[int, CollectiveState]:
@@ -120,14 +125,14 @@ def mismatched(states: States) -> dict[int, CollectiveState]:
             if one.oldest >= 0 and not one.only_sends:
                 places.setdefault((one.group, one.oldest), {})[rank] = one
     for _, waiting in sorted(places.items()):
-        kinds = Counter(_kind(one) for one in waiting.values())
+        kinds = Counter(kind_of(one) for one in waiting.values())
         most, count = kinds.most_common(1)[0]
         if len(kinds) > 1 and 2 * count > len(waiting):
-            return {rank: one for rank, one in waiting.items() if _kind(one) != most}
+            return {rank: one for rank, one in waiting.items() if kind_of(one) != most}
     return {}
 
 
-def _kind(one: CollectiveState) -> tuple[str, str]:
+def kind_of(one: CollectiveState) -> tuple[str, str]:
     """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
     name = one.oldest_operation.lstrip("_")
     return name, one.oldest_shape if name.startswith(_EQUAL) else ""

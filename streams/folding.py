@@ -14,14 +14,17 @@ from streams.view import AttemptView, Member, key_of
 
 
 def folded(view: AttemptView) -> AttemptView:
-    """A copy without spans, each rank's threads as rows of (place, pid, first, last, samples)."""
+    """A copy without spans, each rank's threads as rows of (place, pid, first, duration, samples).
+
+    Times are in ns, ``first`` since the attempt was first seen.
+    """
     places = _Places()
     members = {
         rank: msgspec.structs.replace(
             member,
             spans={},
             threads=[
-                (places.number_of(span), span.pid, span.first, span.last, span.samples)
+                (places.number_of(span), span.pid, span.first - view.first, span.last - span.first, span.samples)
                 for _, span in sorted(member.spans.items())
             ],
         )
@@ -33,13 +36,15 @@ def folded(view: AttemptView) -> AttemptView:
 def unfold(view: AttemptView) -> None:
     """Put back what ``folded`` took out."""
     for member in view.members.values():
-        _unfold(member, view.places)
+        _unfold(member, view.places, view.first)
     view.places = []
 
 
-def _unfold(member: Member, places: list[StackSpan]) -> None:
-    for place, pid, first, last, samples in member.threads:
-        span = msgspec.structs.replace(places[place], pid=pid, first=first, last=last, samples=samples)
+def _unfold(member: Member, places: list[StackSpan], zero: int) -> None:
+    for place, pid, since, duration, samples in member.threads:
+        first = zero + since
+        times = {"first": first, "last": first + duration, "samples": samples}
+        span = msgspec.structs.replace(places[place], pid=pid, **times)
         member.spans[key_of(span)] = span
     member.threads = []
 

@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import JOINT, States, awaited, by_group, stopped
+from streams.collectives import States, awaited, by_group, is_joint, stopped
 from streams.waiting import outstanding
 
 MOST_BEHIND = 64
@@ -35,7 +35,7 @@ def never_completed(states: States) -> dict[int, CollectiveState]:
 
 
 def _has_stopped(one: CollectiveState, most: int) -> bool:
-    return 0 <= one.oldest <= most and not one.only_sends and one.oldest_operation.lstrip("_").startswith(JOINT)
+    return 0 <= one.oldest <= most and not one.only_sends and is_joint(one)
 
 
 def outrun(states: States) -> dict[int, CollectiveState]:

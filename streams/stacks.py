@@ -167,21 +167,22 @@ def _weight(span: StackSpan) -> tuple[bool, bool, bool]:
 
 
 class SharedFrames:
-    """Keeps the frames of equal stacks once: ranks of a job mostly stand where others stand."""
+    """Keeps what equal stacks show once: ranks of a job mostly stand where others stand."""
 
     def __init__(self) -> None:
-        self._known: dict[str, StackSpan] = {}
+        self._known: dict[tuple[str, str, str], StackSpan] = {}
 
     def of(self, spans: list[StackSpan]) -> list[StackSpan]:
-        """The same spans, with the frames of an earlier one where they are equal."""
+        """The same spans, made of an earlier one where they show the same at another time, or in another process."""
         return [self._shared(span) for span in spans]
 
     def _shared(self, span: StackSpan) -> StackSpan:
-        known = self._known.setdefault(span.position, span)
-        if known is span or known.frames != span.frames or known.identity != span.identity:
+        known = self._known.setdefault((span.position, span.process_type, span.thread), span)
+        if known is span:
             return span
-        same = {"identity": known.identity, "position": known.position, "frames": known.frames}
-        return msgspec.structs.replace(span, **same)
+        own = {"pid": span.pid, "first": span.first, "last": span.last, "samples": span.samples}
+        made = msgspec.structs.replace(known, **own)
+        return made if made == span else span
 
 
 def joined(before: StackSpan, after: StackSpan) -> StackSpan:

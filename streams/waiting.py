@@ -15,9 +15,7 @@ from itertools import pairwise
 import msgspec
 
 from schemas.results import CollectiveState
-
-States = dict[int, dict[str, CollectiveState]]
-"""Each rank's latest state by group."""
+from streams.collectives import States
 
 
 class Place(msgspec.Struct, frozen=True, order=True):

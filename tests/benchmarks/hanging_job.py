@@ -137,6 +137,12 @@ class HangingJob:
                 beats = [Heartbeat(time=at(10 * window + second), pids=pids) for second in (2, 6)]
                 yield "heartbeats", self._batch(agent, [*beats])
 
+    def sampled(self) -> Iterator[tuple[int, Batch[Event]]]:
+        """Each rank with all its threads in the last sample, ranks without one left out."""
+        for rank in range(self.ranks):
+            if rank not in self.absent | self.unsampled:
+                yield rank, self._batch(self._identity(rank), self._sample(rank, SAMPLED[-1]))
+
     def _identity(self, rank: int) -> Identity:
         return Identity(job=self.name, node=node_of(rank), rank=rank, local_rank=rank % PER_NODE)
 

@@ -3,8 +3,10 @@
     python tests/benchmarks/stacks.py [--ranks N ...] [--repeat N] [--hostile] [--profile STEP]
 
 Each side runs in processes of its own that have done nothing before. The rank stage runs partition after partition; the
-job stage closes the windows that it wrote. Times are of the processor, the least of the repeats. The right rank must be
-named in every size. A table is printed, and the last line is one JSON object.
+job stage closes the windows that it wrote; the tree is that of all threads of all ranks, each decoded for itself. Times
+are of the processor, the least of the repeats. Steps are those of Python's interpreter in the contrast, the same on
+every machine and in every run. The right rank must be named in every size. A table is printed, and the last line is one
+JSON object.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import cProfile
 import json
 import pstats
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +29,8 @@ from typing import Any
 from hanging_job import WINDOWS, HangingJob, at
 
 import streams.detectors  # noqa: F401  (registers all detectors)
-from schemas.codec import encode, headers, kind_of, parts_of
+from rankwatch.collector import collect_seldom
+from schemas.codec import decode, encode, headers, kind_of, parts_of
 from schemas.events import Tick
 from schemas.ports import Entry
 from schemas.results import Incident
@@ -35,6 +39,7 @@ from streams.config import StreamConfig
 from streams.stages.job import JobStage
 from streams.stages.outputs import Output
 from streams.stages.rank import RankStage
+from streams.trie import merged
 
 CONFIG = StreamConfig()
 MOST_BATCH = 500_000
@@ -47,6 +52,7 @@ class Meter:
     """Processor time of what runs inside it, by step; one of the steps may be profiled."""
 
     def __init__(self, profiled: str = "") -> None:
+        collect_seldom()
         self.seconds: dict[str, float] = {}
         self._profiled = profiled
         self._profile = cProfile.Profile()
@@ -67,6 +73,29 @@ class Meter:
             pstats.Stats(self._profile).sort_stats("cumulative").print_stats(45)
 
 
+class Steps:
+    """Counts what the interpreter does, loops within one function included."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def run(self, work: Callable[[JobStage], Any], stage: JobStage) -> Any:
+        """What ``work`` returns."""
+        sys.settrace(self._called)
+        try:
+            return work(stage)
+        finally:
+            sys.settrace(None)
+
+    def _called(self, frame: Any, event: str, argument: Any) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._stepped
+
+    def _stepped(self, frame: Any, event: str, argument: Any) -> Any:
+        self.count += 1
+        return self._stepped
+
+
 def peak_mib() -> float:
     """The most memory that this process has had so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -75,9 +104,9 @@ def peak_mib() -> float:
 def entries(job: HangingJob, partition: int, window: int) -> Iterator[tuple[str, bytes, bytes, str, int]]:
     """Topic, key, value, kind and send time of what producers append in one window, and the ticks that close it."""
     for topic, batch in job.batches(partition, window):
-        for part in parts_of(batch, MOST_BATCH):
+        for number, part in enumerate(parts_of(batch, MOST_BATCH)):
             whole = type(batch)(
-                producer=batch.producer, boot=f"{batch.seq}", seq=part[0].time, identity=batch.identity, events=part
+                producer=batch.producer, boot=f"{batch.seq}", seq=number, identity=batch.identity, events=part
             )
             yield topic, batch.identity.key.encode(), encode(whole), kind_of(batch), at(10 * window + 9)
     for topic in RAW_TOPICS:
@@ -125,23 +154,20 @@ def _taken(stage: RankStage, found: list[Any], offsets: dict[str, int]) -> list[
 
 def job_side(job: HangingJob, folder: Path, profiled: str) -> dict[str, Any]:
     """The job stage over the windows that the rank stages wrote."""
-    meter, stage, offset = Meter(profiled), JobStage(0, job.partitions, CONFIG), 0
+    meter, stage = Meter(profiled), JobStage(0, job.partitions, CONFIG)
     before, incident = peak_mib(), None
     for window in range(WINDOWS):
-        with (folder / f"{window}.jsonl").open("rb") as file:
-            for line in file:
-                kind = "progress" if line.startswith(b'{"partition"') else "window"
-                entry = Entry(offset, b"", line, headers(kind), at(10 * window + 12))
-                offset += 1
-                letters = meter.run("read", stage.on_entry, "windows", 0, entry)
-                assert not letters, letters[0].record.reason
+        for entry in written(folder, window):
+            letters = meter.run("read", stage.on_entry, "windows", 0, entry)
+            assert not letters, letters[0].record.reason
         outputs = meter.run(f"window {window}", _closed, stage)
-        snapshot = meter.run("snapshot", _written, stage)
+        snapshot = meter.run("snapshot", _snapshot, stage)
         for record in (output.record for output in outputs):
             incident = record if isinstance(record, Incident) else incident
     meter.show()
     named = [suspect.rank for suspect in incident.suspects] if incident else []
     assert named == [job.outside], f"{named} named, not rank {job.outside}"
+    assert TOPICS["snapshots"].takes(len(snapshot)), f"a snapshot of {len(snapshot)} bytes"
     return {
         "contrast_s": meter.seconds[f"window {SAMPLED}"],
         "windows_s": sum(meter.seconds[f"window {window}"] for window in range(WINDOWS)),
@@ -152,7 +178,39 @@ def job_side(job: HangingJob, folder: Path, profiled: str) -> dict[str, Any]:
     }
 
 
-def _written(stage: JobStage) -> bytes:
+def step_side(job: HangingJob, folder: Path) -> dict[str, int]:
+    """How many steps the contrast of the sampled window takes."""
+    steps, stage = Steps(), JobStage(0, job.partitions, CONFIG)
+    for window in range(SAMPLED + 1):
+        for entry in written(folder, window):
+            stage.on_entry("windows", 0, entry)
+        if window == SAMPLED:
+            steps.run(_closed, stage)
+        else:
+            _closed(stage)
+    return {"steps": steps.count}
+
+
+def tree_side(job: HangingJob) -> dict[str, float]:
+    """The tree of all stacks of all ranks in one sample, no two of which share anything in memory."""
+    found = [(rank, decode("stack", encode(batch)).events) for rank, batch in job.sampled()]
+    stacks = [(rank, event.frames) for rank, events in found for event in events if event.frames]
+    meter, before = Meter(), peak_mib()
+    tree = meter.run("tree", merged, stacks)
+    places = [node for _, node in tree.walk() if job.outside in node.ranks and len(node.ranks) == 1]
+    assert places, "nothing tells the rank apart"
+    return {"tree_s": meter.seconds["tree"], "tree_mib": peak_mib() - before}
+
+
+def written(folder: Path, window: int) -> Iterator[Entry]:
+    """What the rank stages said of one window."""
+    with (folder / f"{window}.jsonl").open("rb") as file:
+        for number, line in enumerate(file):
+            kind = "progress" if line.startswith(b'{"partition"') else "window"
+            yield Entry(window * 1_000_000 + number, b"", line, headers(kind), at(10 * window + 12))
+
+
+def _snapshot(stage: JobStage) -> bytes:
     return encode(stage.written())
 
 
@@ -175,8 +233,9 @@ def measured(ranks: int, given: argparse.Namespace) -> dict[str, float]:
     job = HangingJob(ranks, hostile=given.hostile)
     with tempfile.TemporaryDirectory(prefix="rankwatch-bench-") as name:
         side = alone(rank_side, job, Path(name), given.profile)
-        again = [alone(job_side, job, Path(name), given.profile) for _ in range(given.repeat)]
-    return {**side, **{key: min(one[key] for one in again) for key in again[0]}}
+        again = [alone(job_side, job, Path(name), given.profile) | alone(tree_side, job) for _ in range(given.repeat)]
+        steps = alone(step_side, job, Path(name))
+    return {**side, **steps, **{key: min(one[key] for one in again) for key in again[0]}}
 
 
 def slope(rows: dict[int, dict[str, float]], key: str) -> float:
@@ -192,12 +251,25 @@ COLUMNS = {
     "snapshot_s": "a snapshot, s",
     "snapshot_mib": "snapshot, MiB",
     "job_mib": "job stage, MiB",
+    "steps": "steps of the contrast",
+    "tree_s": "tree of all stacks, s",
+    "tree_mib": "tree, MiB",
     "window_kib": "summary with samples, KiB a rank",
     "rank_sampled_us": "sampled window, us a rank",
     "rank_us": "rank stage, us a rank",
     "rank_mib": "rank stage, MiB",
 }
-PER_JOB = ("contrast_s", "windows_s", "read_s", "snapshot_s", "snapshot_mib", "job_mib")
+PER_JOB = (
+    "contrast_s",
+    "windows_s",
+    "read_s",
+    "snapshot_s",
+    "snapshot_mib",
+    "job_mib",
+    "steps",
+    "tree_s",
+    "tree_mib",
+)
 
 
 def main() -> None:

@@ -11,8 +11,9 @@ from detection_support import at, reached
 from schemas.events import Collective
 from schemas.results import CollectiveState
 from streams.apart import apart, said
+from streams.collectives import States
 from streams.stages.columns import reached_of
-from streams.waiting import Place, States, head_of, waiting_of
+from streams.waiting import Place, head_of, waiting_of
 
 STAGES = [1, 3, 5, 7]
 
