@@ -140,6 +140,8 @@ def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomal
     told = [one for one in before if one.detector == "collective_laggard"]
     groups = [one for one in told if one.grounds not in PRINTED] or told
     base = Base.of(anomalies, stalls[0], symptom="hang")
+    if groups and _contradicted(groups[-1], told):
+        return base.nobody(Reason.SOURCES_DISAGREE)
     outside = stacks[-1].suspects if stacks else []
     if groups and groups[-1].grounds in _WHATEVER_STACKS_SAY and not outside:
         return base.named(_WHATEVER_STACKS_SAY[groups[-1].grounds], groups[-1].suspects, area=groups[-1].area)
@@ -152,6 +154,13 @@ def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomal
     if behind:
         return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
     return base.nobody(Reason.NOBODY_APART) if stacks or groups else base.unseen()
+
+
+def _contradicted(group: Anomaly, told: list[Anomaly]) -> bool:
+    """Whether printed counts name somebody else than dumps do."""
+    printed = [one for one in told if one.grounds in PRINTED]
+    certain = bool(printed) and "printed_perhaps" not in (printed[-1].grounds, group.grounds)
+    return certain and not ranks_of(group.suspects) & ranks_of(printed[-1].suspects)
 
 
 _WHATEVER_STACKS_SAY = {
