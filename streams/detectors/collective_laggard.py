@@ -188,7 +188,9 @@ _WORDS = {
     ),
     "never_completed": _Words("never completed {}", "has not completed {}, which all its peers have", "hardware"),
     "printed_behind": _Words("never enqueued {}, by printed counts", _NEVER),
-    "printed_perhaps": _Words("never enqueued {}, by printed counts; some of them may only wait for another", _NEVER),
+    "printed_perhaps": _Words(
+        "never enqueued {}, by printed counts; these do not show all that a rank may wait for", _NEVER
+    ),
     "printed_mismatched": _Words(
         "enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else", "code"
     ),
