@@ -179,8 +179,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
 class OperationTimes(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How long a rank's operations of one kind and size (bytes) took in one group, as columns by ``sequence``.
 
-    ``durations`` are in ns and hold all waiting for others, ``times`` are when they were seen; ``peer`` is the rank
-    that sends and receives are with.
+    ``durations`` are in ns and hold all waiting for others, ``times`` are when they were seen; ``members`` is how many
+    ranks the group has, 0 where that is not known, ``peer`` the rank that sends and receives are with.
     """
 
     group: str
@@ -189,6 +189,7 @@ class OperationTimes(Record, frozen=True, omit_defaults=True, kw_only=True):
     durations: list[int]
     times: list[int]
     size: int = 0
+    members: int = 0
     peer: int | None = None
 
 

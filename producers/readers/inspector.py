@@ -190,10 +190,11 @@ class _Members:
 
     def _by_place(self) -> None:
         """In a communicator of all ranks the place is the rank, unless a process that is known says otherwise."""
+        worlds = {home: self._owners.world(home) for home, _ in self._places}
         for (home, name), places in sorted(self._places.items()):
             size = self._sizes[home, name]
             told = {place: self._ranks[process] for place, process in places.items() if process in self._ranks}
-            if size < 1 or self._owners.world(home) != size or any(place != rank for place, rank in told.items()):
+            if size < 1 or worlds[home] != size or any(place != rank for place, rank in told.items()):
                 continue
             for place, process in places.items():
                 if place < size:

@@ -28,15 +28,17 @@ _ANEW = 1_000
 class CollectiveDelayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``bounds`` say what matters, ``history`` how many operations are kept.
 
+    An operation counts where ``reporting`` of the group's ranks tell how long it took.
     What still holds ``again_windows`` later is told again.
     """
 
     bounds: DelayBounds = DelayBounds()
+    reporting: float = 0.9
     history: int = 60
     again_windows: int = 6
 
     def __post_init__(self) -> None:
-        require(self, above_0=("history", "again_windows"))
+        require(self, above_0=("history", "again_windows"), shares=("reporting",))
         if self.history < 2 * self.bounds.operations:
             raise ValueError(f"history must be {2 * self.bounds.operations} operations or more, not {self.history}")
 
@@ -50,12 +52,16 @@ class Pending(msgspec.Struct):
 
 
 class KindState(msgspec.Struct, kw_only=True):
-    """Operations of one kind and size in one group: those to be judged, those that were, up to which number."""
+    """Operations of one kind and size in one group: those to be judged, those that were, up to which number.
+
+    ``members`` is how many ranks the group has, as far as it is known.
+    """
 
     pending: dict[int, Pending] = {}
     judged: list[Joined] = []
     judged_to: int = -1
     latest: int = 0
+    members: int = 0
 
 
 class PairState(msgspec.Struct, kw_only=True):
@@ -106,9 +112,9 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
             kind = self.state.kinds.setdefault(key, KindState())
             if one.sequences and max(one.sequences) < kind.judged_to - _ANEW:
                 kind = self.state.kinds[key] = KindState()
-            kind.latest = end
+            kind.latest, kind.members = end, max(kind.members, one.members)
             for sequence, duration, time in zip(one.sequences, one.durations, one.times, strict=True):
-                if sequence > kind.judged_to:
+                if sequence > kind.judged_to or sequence in kind.pending:
                     kind.pending.setdefault(sequence, Pending(end, time)).durations[rank] = duration
         elif one.peer is not None and operation in ("send", "recv"):
             pair = self.state.pairs.setdefault(f"{one.group}|{one.size}", PairState())
@@ -141,18 +147,22 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
     def _judge(self, kind: KindState, end: int) -> bool:
         """Judge the operations that no rank reports any more; returns whether there were any.
 
-        One that fewer than half of the ranks report is left out, since who is not heard may be the last.
+        One that some of the ranks do not report is left out, since who is not heard may be the last.
         """
-        ready = sorted(sequence for sequence, one in kind.pending.items() if one.end < end)
-        most = max((len(one.durations) for one in kind.pending.values()), default=0)
-        most = max(most, max((one.ranks for one in kind.judged), default=0))
+        seen = max((len(one.durations) for one in kind.pending.values()), default=0)
+        most = max(seen, kind.members, max((one.ranks for one in kind.judged), default=0))
+        ready = sorted(
+            sequence
+            for sequence, one in kind.pending.items()
+            if one.end < end or 0 < kind.members <= len(one.durations)
+        )
         for sequence in ready:
             one = kind.pending.pop(sequence)
             kind.judged_to = max(kind.judged_to, sequence)
             found = joined(sequence, one.time, one.durations, self.config.bounds)
-            if found is not None and 2 * found.ranks >= most:
+            if found is not None and found.ranks >= self.config.reporting * most:
                 kind.judged.append(found)
-        del kind.judged[: -self.config.history]
+        kind.judged = sorted(kind.judged, key=lambda one: one.sequence)[-self.config.history :]
         return bool(ready)
 
     def _slow(self, view: AttemptView, window: AttemptWindow, slow: dict[str, Slow]) -> list[Anomaly]:

@@ -83,7 +83,10 @@ _WORDS = {
     "never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),
     "printed_behind": _Words("never enqueued {}, by printed counts", _IDLE, "blocker", absent=True),
     "printed_perhaps": _Words(
-        "never enqueued {}, by printed counts; some of them may only wait for another", _IDLE, "blocker", absent=True
+        "never enqueued {}, by printed counts; these do not show all that a rank may wait for",
+        _IDLE,
+        "blocker",
+        absent=True,
     ),
     "printed_mismatched": _Words(*_OTHER, "mismatched", "code"),
     "printed_never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),

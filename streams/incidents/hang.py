@@ -18,13 +18,16 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     before = [one for one in stalls if trouble is None or one.end <= max(trouble, first) or one.grounds in PRINTED]
     stacks = [one for one in before if one.detector == "stack_minority"]
     told = [one for one in before if one.detector == "collective_laggard"]
-    groups = [one for one in told if one.grounds not in PRINTED] or told
+    dumps = [one for one in told if one.grounds not in PRINTED]
+    printed = [one for one in told if one.grounds in PRINTED]
+    groups = dumps if dumps and (dumps[-1].suspects or not printed) else printed
     base = Base.of(anomalies, stalls[0], symptom="hang")
     outside = [one for one in stacks[-1].suspects if one.rank not in _joined(groups)] if stacks else []
     behind = _behind(groups[-1], stacks) if groups else []
     gone = _left_early(anomalies, stalls[0]) if stacks or groups else []
     kinds = [ranks_of(found) for found in (outside, behind, gone) if found]
-    if (kinds and not set.intersection(*kinds)) or (stacks and stacks[-1].suspects and not outside):
+    contradicted = _contradicted(dumps, printed) or (stacks and stacks[-1].suspects and not outside)
+    if contradicted or (kinds and not set.intersection(*kinds)):
         return base.nobody(Reason.SOURCES_DISAGREE)
     if behind and groups[-1].grounds in _WHATEVER_STACKS_SAY and not outside:
         return base.named(_WHATEVER_STACKS_SAY[groups[-1].grounds], behind, area=groups[-1].area)
@@ -35,6 +38,14 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     if gone:
         return base.named(Reason.LEFT_EARLY, gone, area="unknown")
     return _unnamed(base, stacks, groups)
+
+
+def _contradicted(dumps: list[Anomaly], printed: list[Anomaly]) -> bool:
+    """Whether printed counts name somebody else than dumps do, or somebody that by these has joined what is awaited."""
+    if not dumps or not printed or "printed_perhaps" in (printed[-1].grounds, dumps[-1].grounds):
+        return False
+    named, told = ranks_of(printed[-1].suspects), ranks_of(dumps[-1].suspects)
+    return (bool(told) and not named & told) or bool(named & _joined(dumps))
 
 
 def _joined(groups: list[Anomaly]) -> set[int]:

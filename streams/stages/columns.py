@@ -137,6 +137,7 @@ class Timed:
                     group=group,
                     operation=operation,
                     size=size,
+                    members=max(len(one.ranks) for one in last),
                     peer=None if peer < 0 else peer,
                     sequences=[one.sequence for one in last],
                     durations=[one.duration for one in last],

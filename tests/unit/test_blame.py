@@ -54,6 +54,10 @@ def outside(rank: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("outside_communication", [rank], others(rank), start=start, onset=9, **changes)  # type: ignore[arg-type]
 
 
+def printed(*ranks: int, grounds: str = "printed_behind") -> Anomaly:
+    return anomaly(grounds, list(ranks), others(*ranks), start=70, onset=9)
+
+
 def behind(rank: int, start: float = 10) -> Anomaly:
     return anomaly("never_enqueued", [rank], others(rank), start=start, onset=9)
 
@@ -89,6 +93,11 @@ Row = tuple[str, Reason, list[int], list[Anomaly], Situation]
 TABLE: list[Row] = [
     ("the stack of one is outside", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5)], situation()),
     ("stacks alone", Reason.OUTSIDE_COMMUNICATION, [5], [outside(5)], situation()),
+    ("counts printed with the first failure are of before it", Reason.NEVER_ENQUEUED, [5], [stall(), cascade(0, 1, start=70, onset=72), printed(5)], situation()),
+    ("printed counts of which one may only wait for another", Reason.NOBODY_APART, [], [stall(), cascade(0, 1, start=70, onset=72), printed(4, 5, grounds="printed_perhaps")], situation()),
+    ("dumps come before printed counts", Reason.NEVER_ENQUEUED, [5], [stall(), behind(5), printed(3, 5, grounds="printed_perhaps")], situation()),
+    ("dumps and printed counts name different ranks", Reason.SOURCES_DISAGREE, [], [stall(), behind(5), printed(3)], situation()),
+    ("a stack inside communication strikes out what is printed", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), printed(5)], situation()),
     ("stacks and collectives agree", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), behind(5)], situation()),
     ("errors after the stall are its consequence", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), cascade(*others(5), start=30), error(2, 35)], situation()),
     ("one never enqueued", Reason.NEVER_ENQUEUED, [5], [stall(), behind(5)], situation()),

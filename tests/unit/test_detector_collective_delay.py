@@ -114,12 +114,38 @@ def test_transfers_that_take_longer_than_before_are_told_by_time() -> None:
     assert (one.grounds, one.axis, one.area) == ("slow_transfer", "time", "network")
 
 
-def test_an_operation_that_half_of_the_group_does_not_report_says_nothing() -> None:
+@pytest.mark.parametrize("ranks", [(4, 5, 6), (0, 1, 2, 3, 4, 5, 6)])
+def test_an_operation_that_some_of_the_group_do_not_report_says_nothing(ranks: tuple[int, ...]) -> None:
     """Who is not heard may be the last."""
     took = waiting_for(5, 20)
     whole = windows(("world", range(RANKS), took), count=2)
-    half = windows(("world", (4, 5, 6), took), count=6)[2:]
-    assert told(run(CollectiveDelay(), new_view(), [*whole, *half])) == []
+    some = windows(("world", ranks, took), count=6)[2:]
+    assert told(run(CollectiveDelay(), new_view(), [*whole, *some])) == []
+
+
+@pytest.mark.parametrize(("members", "expected"), [(0, []), (RANKS, ["joins_last"]), (2 * RANKS, [])])
+def test_what_all_members_have_told_is_judged_at_once(members: int, expected: list[str]) -> None:
+    """A dump shows many operations in one window, and nothing may come behind it."""
+    took = waiting_for(5, 0)
+    summaries = [
+        stepping(
+            rank,
+            0,
+            first=1,
+            operations=[
+                OperationTimes(
+                    group="world",
+                    operation="all_reduce",
+                    sequences=list(range(32)),
+                    durations=[int(took(rank, step) * MS) for step in range(32)],
+                    times=[at(5)] * 32,
+                    members=members,
+                )
+            ],
+        )
+        for rank in range(RANKS)
+    ]
+    assert told(run(CollectiveDelay(), new_view(), [closed(summaries, 0)])) == expected
 
 
 @pytest.mark.parametrize(("operation", "expected"), [("AllReduce", ["joins_last"]), ("Broadcast", [])])

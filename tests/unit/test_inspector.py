@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streams_support import records, run, written_log
 
 from producers.recording import Recording, read_recording
 from schemas.events import Collective
@@ -147,3 +148,42 @@ def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
     notes = {note.line: (note.reason, note.count) for note in found.inputs.unused}
     assert notes[2] == ("operations that the inspector has dropped", 42)
     assert sorted(notes) == [2, 3, 4, 5, 6, 7, 8]
+
+
+def findings(recording: Recording) -> list[tuple[str, str]]:
+    log = written_log(recording)
+    run(log)
+    return [(one.grounds, one.text) for one in records(log, "anomalies") if one.detector == "collective_delay"]
+
+
+def test_lines_of_a_whole_job_tell_for_whom_it_waits(tmp_path: Path) -> None:
+    lines = [
+        line(rank, step, coll_perf={"coll_exec_time_us": 900 if rank == 2 else 40_000 + 10 * step + rank})
+        for step in range(1, 50)
+        for rank in PIDS
+    ]
+    ((grounds, text),) = set(findings(read(tmp_path, {"a.log": lines})))
+    assert grounds == "joins_last"
+    assert text == "rank 2 is the last to join 100% of the last operations AllReduce of group communicator 0xa1"
+
+
+def test_sends_of_a_whole_job_tell_a_slow_link(tmp_path: Path) -> None:
+    lines = []
+    for step in range(1, 15):
+        for rank in PIDS:
+            for peer in PIDS:
+                if peer != rank:
+                    told = {"p2p": "Send", "p2p_sn": step, "p2p_peer": peer, "p2p_msg_size_bytes": 9}
+                    told |= {"p2p_exec_time_us": 50_000 if (rank, peer) == (3, 1) else 9_000 + 10 * rank + peer}
+                    lines.append(line(rank, step, coll_perf=None, p2p_perf=told))
+    ((grounds, text),) = set(findings(read(tmp_path, {"a.log": lines})))
+    assert (grounds, text[:30]) == ("hot_link", "what rank 3 sends to rank 1 ta")
+
+
+def test_lines_of_a_healthy_job_tell_nothing(tmp_path: Path) -> None:
+    lines = [
+        line(rank, step, coll_perf={"coll_exec_time_us": 40_000 + 100 * ((7 * rank + step) % 9)})
+        for step in range(1, 50)
+        for rank in PIDS
+    ]
+    assert findings(read(tmp_path, {"a.log": lines})) == []
