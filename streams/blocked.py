@@ -13,7 +13,7 @@ import re
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import JOINT, States, awaited, laggards, stopped
+from streams.collectives import JOINT, States, awaited, kind_of, laggards, stopped
 
 MOST_BEHIND = 64
 """So many ranks of one group that are behind its others are looked at; where there are more it is no rank's own."""
@@ -40,7 +40,7 @@ class Blocked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def said(self) -> str:
         """The operation in words."""
-        return f"{self.operation} {self.sequence} of group {self.group}"
+        return f"{self.operation or 'operation'} {self.sequence} of group {self.group}"
 
 
 def waiting_ranks(states: States) -> list[int]:
@@ -103,6 +103,27 @@ def blocked_groups(states: States) -> list[Blocked]:
             )
         )
     return sorted(found, key=lambda one: (one.since, one.group))
+
+
+def unmatched(states: States) -> list[tuple[str, list[int], str]]:
+    """Group, ranks and operation of those that wait at one place of a group in operations that are not the same.
+
+    The earliest such place, each operation once; nothing where all agree. Where most agree ``mismatched`` tells more.
+    """
+    places: dict[tuple[str, int], dict[tuple[str, str], list[int]]] = {}
+    at: dict[tuple[str, int], int] = {}
+    for rank, groups in sorted(states.items()):
+        for name, one in groups.items():
+            if one.oldest >= 0 and not one.only_sends:
+                place = (name, one.oldest)
+                places.setdefault(place, {}).setdefault(kind_of(one), []).append(rank)
+                at[place] = min(at.get(place, one.oldest_at), one.oldest_at)
+    apart = [place for place, kinds in places.items() if len(kinds) > 1]
+    if not apart:
+        return []
+    first = min(apart, key=lambda place: (at[place], place))
+    told = [(ranks, " ".join(filter(None, kind))) for kind, ranks in places[first].items()]
+    return [(first[0], ranks, f"{kind} at {first[1]}") for ranks, kind in sorted(told)]
 
 
 def _by_group(states: States) -> dict[str, _Members]:

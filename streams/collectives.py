@@ -77,14 +77,14 @@ def mismatched(states: States) -> dict[int, CollectiveState]:
             if one.oldest >= 0 and not one.only_sends:
                 places.setdefault((one.group, one.oldest), {})[rank] = one
     for _, waiting in sorted(places.items()):
-        kinds = Counter(_kind(one) for one in waiting.values())
+        kinds = Counter(kind_of(one) for one in waiting.values())
         most, count = kinds.most_common(1)[0]
         if len(kinds) > 1 and 2 * count > len(waiting):
-            return {rank: one for rank, one in waiting.items() if _kind(one) != most}
+            return {rank: one for rank, one in waiting.items() if kind_of(one) != most}
     return {}
 
 
-def _kind(one: CollectiveState) -> tuple[str, str]:
+def kind_of(one: CollectiveState) -> tuple[str, str]:
     """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
     name = one.oldest_operation.lstrip("_")
     return name, one.oldest_shape if name.startswith(_EQUAL) else ""

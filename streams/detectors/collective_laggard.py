@@ -8,7 +8,7 @@ what most others of its group have is not waiting for them: its device has stopp
 
 Where none of this tells the ranks apart, the earliest blocked group is named instead, and nobody: whether all have
 joined and none completes it (a *communication hang*, by C4's word), one of it was not observed, most have not come to
-what a few wait for, who may as well be ahead, or each group waits for ranks of another.
+what a few wait for, who may as well be ahead, each group waits for ranks of another, or the operations do not match.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
-from streams.blocked import Blocked, blocked_groups, never_came, never_completed, waiting_ranks
+from streams.blocked import Blocked, blocked_groups, never_came, never_completed, unmatched, waiting_ranks
 from streams.collectives import States, awaited, mismatched, out_of_order, shows_all_waits
 from streams.detectors.registry import JobDetector, register
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
@@ -75,6 +75,10 @@ _WORDS = {
 }
 _NOT_COMMUNICATION = frozenset({"never_enqueued", "perhaps_waiting", "out_of_order"})
 """Grounds by which somebody has not come to what others wait for: C4's *non-communication hang*."""
+
+
+_AREAS: dict[str, Area] = {"none_completed": "network", "unmatched": "code"}
+"""The likely side, where nobody is named."""
 
 
 class _Apart(msgspec.Struct, frozen=True):
@@ -176,10 +180,18 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
     ) -> Anomaly | None:
         """What the earliest blocked group shows where it does not tell the ranks apart."""
         groups = blocked_groups(current)
-        if not groups:
+        unlike = unmatched(current)
+        if not groups and not unlike:
             return None
         unseen = {rank for group in groups for rank in group.unseen}
-        grounds, text = _why_nobody(groups, blocked, unseen)
+        if unlike:
+            told = " and ".join(f"{said_ranks(ranks)} {operation}" for _, ranks, operation in unlike[:SAID_GROUPS])
+            grounds, text = (
+                "unmatched",
+                f"of group {unlike[0][0]} {told} do not match, and no majority tells who is wrong",
+            )
+        else:
+            grounds, text = _why_nobody(groups, blocked, unseen)
         return self.anomaly(
             window,
             "job",
@@ -187,7 +199,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
             axis="space",
             layer="collective",
             symptom="hang",
-            area="network" if grounds == "none_completed" else "unknown",
+            area=_AREAS.get(grounds, "unknown"),
             grounds=grounds,
             severity="critical" if stall.critical else "warning",
             text=text,
@@ -258,7 +270,7 @@ def _untimed(states: States) -> bool:
 
 def _operation(state: CollectiveState) -> str:
     sequence, operation = awaited(state)
-    return f"{operation} {sequence} of group {state.group}"
+    return f"{operation or 'operation'} {sequence} of group {state.group}"
 
 
 def _long(one: CollectiveState, rule: StallRule) -> bool:

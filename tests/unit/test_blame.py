@@ -73,6 +73,10 @@ def kept(*kinds: tuple[int, str]) -> Anomaly:
     return msgspec.structs.replace(told, suspects=suspects)
 
 
+def halted(rank: int) -> Anomaly:
+    return anomaly("process_stopped", [rank], start=10, onset=9)
+
+
 def left(rank: int, onset: float = 9.5) -> Anomaly:
     return anomaly("left_early", [rank], start=10, onset=onset, precision_ns=2 * 10**9, subject="left")
 
@@ -107,6 +111,7 @@ TABLE: list[Row] = [
     ("all have joined, also who stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), waiting("none_completed", area="network")], situation()),
     ("who stands outside has joined all, and one dump is missing", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), waiting("one_unobserved", 3)], situation()),
     ("who stands outside has no dump", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), waiting("one_unobserved", 5)], situation()),
+    ("operations do not match", Reason.UNMATCHED, [], [stall(), waiting(), waiting("unmatched", area="code")], situation()),
     ("groups wait for each other", Reason.DIFFERENT_COLLECTIVES, [], [stall(), waiting(), waiting("different_collectives")], situation()),
     ("few are ahead", Reason.FEW_AHEAD, [], [stall(), waiting("few_ahead", 0, 1, 2, 3, 4, 5)], situation()),
     ("all wait, and one is not seen", Reason.ONE_UNOBSERVED, [], [stall(), waiting("one_unsampled", 5)], situation()),
@@ -114,6 +119,10 @@ TABLE: list[Row] = [
     ("all wait, one has no stack but a dump", Reason.NOBODY_APART, [], [stall(), waiting("one_unsampled", 5), waiting("perhaps_unobserved", 3)], situation()),
     ("all wait, and two are not seen", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5)], situation()),
     ("another role stands outside", Reason.OUTSIDE_BY_DESIGN, [], [stall(), waiting("outside_by_design", 6, 7)], situation()),
+    ("a signal has stopped one", Reason.PROCESS_STOPPED, [5], [stall(), halted(5)], situation()),
+    ("a signal has stopped one that waited by then", Reason.PROCESS_STOPPED, [5], [stall(), waiting(), waiting("none_completed"), halted(5)], situation()),
+    ("a signal has stopped one, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), halted(5)], situation()),
+    ("a signal has stopped the one outside", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), halted(5)], situation()),
     ("one has left while the others wait", Reason.LEFT_EARLY, [5], [stall(), waiting("all_in_communication", 5), left(5)], situation()),
     ("one has left, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), left(5)], situation()),
     ("one has left long after the others began to wait", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5), left(5, 18)], situation()),

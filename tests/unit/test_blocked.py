@@ -105,6 +105,15 @@ def test_where_nothing_tells_the_ranks_apart_the_group_is_told_and_nobody_named(
     assert found.victims == waiting_ranks(reached_by)
 
 
+def test_a_pair_whose_operations_do_not_match_is_told_and_neither_named() -> None:
+    found = finding(states([one("dp:0-1", 41, 40)], [one("dp:0-1", 41, 40, "broadcast")]), 2)
+    assert (named([found]), found.grounds, found.area, found.victims) == ([[]], "unmatched", "code", [0, 1])
+    assert found.text == (
+        "of group dp:0-1 rank 0 all_reduce at 41 and rank 1 broadcast at 41 do not match, "
+        "and no majority tells who is wrong"
+    )
+
+
 def test_a_rank_of_a_blocked_group_that_nobody_ever_saw_is_unobserved() -> None:
     found = finding(states(*[[one(ALL, 41, 40)]] * 6), 6)
     assert found.unobserved == [6, 7]
