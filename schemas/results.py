@@ -138,7 +138,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
     ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
-    sizes. ``inferred`` is whether nobody told when the dump was captured.
+    sizes; ``oldest_started`` whether its device is known to have begun it, which few recorders tell. ``inferred`` is
+    whether nobody told when the dump was captured.
     """
 
     group: str
@@ -156,6 +157,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     oldest_shape: str = ""
     oldest_at: int = 0
     inferred: bool = False
+    oldest_started: bool = False
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):

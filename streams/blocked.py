@@ -77,6 +77,29 @@ def _has_stopped(one: CollectiveState, most: int) -> bool:
     return 0 <= one.oldest <= most and not one.only_sends and one.oldest_operation.lstrip("_").startswith(JOINT)
 
 
+def never_started(states: States) -> dict[int, CollectiveState]:
+    """Rank to the group in which its device has not begun what those of all others have: it is busy with its own.
+
+    A device that has begun anything else may wait there; of that nothing is known where no recorder tells of starts.
+    """
+    begun = {
+        rank for rank, groups in states.items() if any(_waits(one) and one.oldest_started for one in groups.values())
+    }
+    found: dict[int, CollectiveState] = {}
+    for members in _by_group(states).values():
+        late = {rank: one for rank, one in members.items() if rank not in begun and one.oldest >= 0}
+        others = [one for rank, one in members.items() if rank not in late]
+        if not late or len(others) < 2 or 3 * len(late) > len(members):
+            continue
+        if all(_begun_at(one, min(own.oldest for own in late.values())) for one in others):
+            found = {rank: one for rank, one in late.items() if not one.only_sends} | found
+    return found
+
+
+def _begun_at(one: CollectiveState, sequence: int) -> bool:
+    return one.oldest == sequence and one.oldest_started and not one.only_sends
+
+
 def blocked_groups(states: States) -> list[Blocked]:
     """The groups whose members are known and in which a collective is not completed, the earliest first."""
     found = []

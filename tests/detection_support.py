@@ -322,6 +322,7 @@ _SYMPTOM = {
     "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
     "mismatched": ("collective_laggard", "hang", "collective", "critical", "space"),
     "never_completed": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "never_started": ("collective_laggard", "hang", "collective", "critical", "space"),
     "unmatched": ("collective_laggard", "hang", "collective", "critical", "space"),
     "none_completed": ("collective_laggard", "hang", "collective", "critical", "space"),
     "different_collectives": ("collective_laggard", "hang", "collective", "critical", "space"),

@@ -19,7 +19,15 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
-from streams.blocked import Blocked, blocked_groups, never_came, never_completed, unmatched, waiting_ranks
+from streams.blocked import (
+    Blocked,
+    blocked_groups,
+    never_came,
+    never_completed,
+    never_started,
+    unmatched,
+    waiting_ranks,
+)
 from streams.collectives import States, awaited, mismatched, out_of_order, shows_all_waits
 from streams.detectors.registry import JobDetector, register
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
@@ -68,6 +76,12 @@ _WORDS = {
         "enqueued {} where its peers enqueued something else",
         "mismatched",
         "code",
+    ),
+    "never_started": _Words(
+        "enqueued and did not begin {}",
+        "its device has not begun {}, which those of its peers have",
+        "stopped_device",
+        "hardware",
     ),
     "never_completed": _Words(
         "never completed {}", "has not completed {}, which its peers have", "stopped_device", "hardware"
@@ -227,6 +241,7 @@ def _apart(states: States, blocked: list[int], *, certain: bool) -> Iterable[tup
     if 0 < len(behind) < len(waiting - set(behind)):
         perhaps = {rank: _Apart(one.state, _WORDS["perhaps_waiting"]) for rank, one in behind.items()}
         yield ("never_enqueued", behind) if certain else ("perhaps_waiting", perhaps)
+    yield "never_started", _told("never_started", never_started(states))
     yield "out_of_order", _told("out_of_order", out_of_order(states))
     yield "mismatched", _told("mismatched", mismatched(states))
 

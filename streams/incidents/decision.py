@@ -15,6 +15,7 @@ class Reason(Enum):
     OUTSIDE_COMMUNICATION = "one stands outside communication while its peers wait"
     NEVER_ENQUEUED = "one never enqueued what its group waits for"
     NEVER_COMPLETED = "one has not completed what all its peers have, so its own device has stopped"
+    NEVER_STARTED = "one's device has not begun what those of all its peers have"
     MISMATCHED = "one enqueued another operation than its peers at the same place of their group"
     UNMATCHED = "ranks of one group wait at one place in different operations, and no majority tells who is wrong"
     OUT_OF_ORDER = "one left out a collective and went on to the next, unlike its peers in both groups"

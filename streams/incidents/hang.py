@@ -84,6 +84,7 @@ _WHATEVER_STACKS_SAY = {
     "out_of_order": Reason.OUT_OF_ORDER,
     "mismatched": Reason.MISMATCHED,
     "never_completed": Reason.NEVER_COMPLETED,
+    "never_started": Reason.NEVER_STARTED,
 }
 """Grounds of dumps of ranks that wait in communication like all others, so that no stack strikes them out."""
 

@@ -72,4 +72,5 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_shape="" if oldest is None else f"{oldest.dtype} {oldest.input_sizes}"[:LONGEST_SHAPE],
         oldest_at=0 if oldest is None else oldest.created,
         inferred=last.time_source == "inferred",
+        oldest_started=oldest is not None and oldest.state == "started",
     )

@@ -101,6 +101,7 @@ TABLE: list[Row] = [
     ("perhaps all wait for one that is not seen", Reason.NOBODY_APART, [], [stall(), perhaps(2, 5, 6)], situation()),
     ("the one that no stack shows waiting", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), perhaps(2, 5, 6)], situation()),
     ("one has not completed what its peers have", Reason.NEVER_COMPLETED, [5], [stall(), anomaly("never_completed", [5], others(5), start=10, onset=9)], situation()),
+    ("one's device has not begun", Reason.NEVER_STARTED, [5], [stall(), waiting(), anomaly("never_started", [5], others(5), start=10, onset=9)], situation()),
     ("one went on without a collective", Reason.OUT_OF_ORDER, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("out_of_order", [5], others(5), start=10, onset=9)], situation()),
     ("one enqueued something else", Reason.MISMATCHED, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("mismatched", [5], others(5), start=10, onset=9)], situation()),
     ("the devices of two have stopped", Reason.NEVER_COMPLETED, [2, 5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("never_completed", [2, 5], others(2, 5), start=10, onset=9)], situation()),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
 from detection_support import at, closed, named, new_view, reached, run, stalled, still
 
+from schemas.events import Collective
 from schemas.results import Anomaly, CollectiveState
-from streams.blocked import blocked_groups, never_came, never_completed, waiting_ranks
+from streams.blocked import blocked_groups, never_came, never_completed, never_started, waiting_ranks
 from streams.collectives import States
 from streams.detectors.collective_laggard import CollectiveLaggard
+from streams.stages.columns import reached_of
 
 ALL = "dp:0-7"
 
@@ -194,6 +197,35 @@ def test_several_devices_of_a_group_may_have_stopped_together(completed: list[in
     assert sorted(never_completed(reached_by)) == apart
 
 
+def begun(state: CollectiveState) -> CollectiveState:
+    return msgspec.structs.replace(state, oldest_started=True)
+
+
+@pytest.mark.parametrize(
+    ("reached_by", "apart"),
+    [
+        (states(*[[begun(WAIT)]] * 3, [WAIT]), [3]),
+        (states(*[[begun(WAIT)]] * 2, *[[WAIT]] * 2), []),
+        (states(*[[WAIT]] * 4), []),
+        # It may wait for what its device has begun in another group.
+        (states(*[[begun(WAIT)]] * 3, [WAIT, begun(one("tp:2-3", 9, 8))]), []),
+        (states(*[[begun(WAIT)]] * 3, [WAIT, one("tp:2-3", 9, 8)]), [3]),
+        # One of the others has not come.
+        (states(*[[begun(WAIT)]] * 2, [DONE], [WAIT]), []),
+        # All have begun, and one is at another operation.
+        (states(*[[begun(WAIT)]] * 3, [one("dp:0-3", 42, 41)]), []),
+    ],
+)
+def test_a_device_that_has_not_begun_what_all_others_have(reached_by: States, apart: list[int]) -> None:
+    assert sorted(never_started(reached_by)) == apart
+
+
+def test_a_device_that_has_not_begun_is_named() -> None:
+    found = finding(states(*[[begun(one(ALL, 41, 40))]] * 7, [one(ALL, 41, 40)]), 8)
+    assert [(suspect.rank, suspect.kind) for suspect in found.suspects] == [(7, "stopped_device")]
+    assert found.text == "rank 7 enqueued and did not begin all_reduce 41 of group dp:0-7"
+
+
 def test_a_rank_that_never_came_is_named_beside_a_device_that_has_stopped() -> None:
     both = states(*[[one(ALL, 60, 48)]] * 6, [one(ALL, 48, 40)], [one(ALL, 48, 48)])
     found = finding(both, 8)
@@ -219,3 +251,9 @@ def test_a_communication_hang_is_told_in_each_window_of_the_stall() -> None:
     windows = [*stalled(2, extra), still(2, 40), closed([], 50)]
     found = run(CollectiveLaggard(), new_view(), windows)
     assert [[anomaly.grounds for anomaly in window] for window in found[3:5]] == [["none_completed"]] * 2
+
+
+@pytest.mark.parametrize(("state", "began"), [("started", True), ("enqueued", False), ("completed", False)])
+def test_of_what_waits_longest_it_is_kept_whether_the_device_has_begun_it(state: Any, began: bool) -> None:
+    told = Collective(time=at(35), group="a", sequence=41, operation="all_reduce", state=state, created=at(5))
+    assert reached_of([told]).oldest_started is began
