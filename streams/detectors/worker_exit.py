@@ -184,7 +184,10 @@ def _seen_no_more(view: AttemptView, window: AttemptWindow) -> dict[int, _End]:
     found = {}
     for rank, member in view.members.items():
         seen = member.sighted
-        if seen is None or seen > limit or member.last_life > seen or member.identity.node not in seeing:
+        if seen is None or max(seen, member.last_life) > limit or member.identity.node not in seeing:
+            continue
+        # Who shows life long after its node last saw it is one whose process the node does not know.
+        if member.last_life > seen + length:
             continue
         if member.exit is None and member.requested is None and member.identity.node:
             earliest = max(seen - length, member.last_log or 0)
