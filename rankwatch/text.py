@@ -139,7 +139,8 @@ def suspect_line(suspect: Suspect) -> str:
     rank = "unknown rank" if suspect.rank is None else f"rank {suspect.rank}"
     role = f" {suspect.role}" if suspect.role else ""
     at = "".join(f" {axis}={value}" for axis, value in sorted(suspect.coordinates.items()))
-    return f"{rank}{role} on {suspect.node or 'an unknown node'}{at}, score {suspect.score:.2f}: {suspect.why}"
+    kind = f", {suspect.kind.replace('_', ' ')}" if suspect.kind else ""
+    return f"{rank}{role} on {suspect.node or 'an unknown node'}{at}, score {suspect.score:.2f}{kind}: {suspect.why}"
 
 
 def print_unused(out: Console, inputs: Inputs) -> None:

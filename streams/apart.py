@@ -63,7 +63,7 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
             return Apart(grounds=grounds, blocked=waiting.blocked, ranks=dict(sorted(found.items())))
     for grounds, ranks in (
         ("mismatched", _mismatched(waiting, states)),
-        ("not_begun", _not_begun(waiting, states)),
+        ("never_started", _never_started(waiting, states)),
         ("out_of_order", _out_of_order(waiting, states)),
     ):
         if ranks:
@@ -94,12 +94,13 @@ def _mismatched(waiting: Waiting, states: States) -> dict[int, str]:
     return {}
 
 
-def _not_begun(waiting: Waiting, states: States) -> dict[int, str]:
-    """Those whose device has not begun what the devices of more than half of a place's members have."""
+def _never_started(waiting: Waiting, states: States) -> dict[int, str]:
+    """Those whose device has begun nothing of what they wait for, where those of more than half of a place have."""
     for place, who in _collectives(waiting):
         begun = {rank for rank in who.here if states[rank][place.group].oldest_started}
-        if len(begun) < len(who.here) and 2 * len(begun) > len(waiting.members_of(place)):
-            return {rank: own_operation(states[rank][place.group]) for rank in who.here if rank not in begun}
+        if 2 * len(begun) > len(waiting.members_of(place)):
+            late = [rank for rank in who.here if not any(one.oldest_started for one in states[rank].values())]
+            return {rank: own_operation(states[rank][place.group]) for rank in late}
     return {}
 
 
@@ -130,6 +131,9 @@ def _gone_on(place: Place, who: Gathering, waiting: Waiting, states: States) -> 
 def _nobody(waiting: Waiting, states: States) -> Apart | None:
     """Why nobody stands apart: chains are followed to where they begin. Groups of unknown members tell nothing."""
     places = {place: who for place, who in waiting.places.items() if place.group in waiting.known}
+    unmatched = _unmatched(waiting, states)
+    if unmatched:
+        return Apart(grounds="unmatched", blocked=waiting.blocked, places=unmatched)
     few = [place for place, who in places.items() if who.idle]
     if few:
         others = sorted({rank for place in few for rank in places[place].idle})
@@ -147,6 +151,18 @@ def _nobody(waiting: Waiting, states: States) -> Apart | None:
         return _told("none_completed", joined, passed, waiting, states)
     circles = [place for place in waiting.circles if place in places]
     return _told("different_collectives", circles, [], waiting, states) if circles else None
+
+
+def _unmatched(waiting: Waiting, states: States) -> list[tuple[str, list[int]]]:
+    """The operations that were brought to one place though they must be the same, each with its ranks."""
+    for place, who in _collectives(waiting):
+        kinds: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for rank in who.here:
+            kinds[kind_of(states[rank][place.group])].append(rank)
+        if len(kinds) > 1:
+            groups = sorted(kinds.values())
+            return [(own_operation(states[ranks[0]][place.group]), ranks) for ranks in groups[:SHOWN_PLACES]]
+    return []
 
 
 def _all_came(place: Place, who: Gathering, states: States) -> bool:

@@ -200,7 +200,7 @@ def recording_of(*scripts: Script) -> Recording:
 
 
 def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
-    """Rank 5 (or the last) stays in its data loader after iteration 30; the others wait for it."""
+    """Rank 5 (or the last) stays in its data loader after iteration 30, the others wait; a signal stops it at 60."""
     script = Script(job, flush_s)
     stuck = min(5, ranks - 1)
     script.start(ranks)
@@ -208,6 +208,11 @@ def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
     script.alive(ranks, 0, 70)
     script.stacks(ranks, range(35, 70, 5), stuck)
     script.dumps(ranks, 55, stuck)
+    for second in range(60, 69, 2):
+        for rank in range(ranks):
+            states = {"process_running": 0.0, "process_stopped": 1.0} if rank == stuck else {"process_running": 0.0}
+            for name, value in states.items():
+                script.send(worker(job, rank), Metric(time=at(second + 0.3), name=name, value=value, pid=pid_of(rank)))
     return script
 
 

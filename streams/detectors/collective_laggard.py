@@ -75,10 +75,11 @@ _WORDS = {
         absent=True,
     ),
     "mismatched": _Words(*_OTHER, "mismatched", "code"),
-    "not_begun": _Words(
-        "enqueued {}, which its device has not begun",
-        "its device has not begun {}, as its peers' have",
+    "never_started": _Words(
+        "enqueued and did not begin {}",
+        "its device has not begun {}, which those of its peers have",
         "stopped_device",
+        "hardware",
     ),
     "never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),
     "printed_behind": _Words("never enqueued {}, by printed counts", _IDLE, "blocker", absent=True),
@@ -240,11 +241,17 @@ def _unobserved(found: Apart) -> str:
     return f"{_who_waits_where(found)}; there is no dump of {said_ranks(found.others)}"
 
 
+def _unmatched(found: Apart) -> str:
+    told = "; ".join(f"{said_ranks(ranks)} in {operation}" for operation, ranks in found.places)
+    return f"{told}: these do not match, and no majority tells who is wrong"
+
+
 def _different(found: Apart) -> str:
     return f"{_who_waits_where(found)}: each group waits for ranks that wait in another"
 
 
 _WHY_NOBODY = {
+    "unmatched": _unmatched,
     "none_completed": _none_completed,
     "few_ahead": _few_ahead,
     "one_unobserved": _unobserved,
@@ -253,7 +260,8 @@ _WHY_NOBODY = {
     "different_collectives": _different,
 }
 _UNSEEN = frozenset({"one_unobserved", "some_unobserved", "perhaps_unobserved"})
-_AREA: dict[str, Area] = {"none_completed": "network"}
+_AREA: dict[str, Area] = {"none_completed": "network", "unmatched": "code"}
+"""The likely side, where nobody is named."""
 _UNTIMED = "; when the dumps were captured is not known, they are taken for those of a timeout"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.results import Anomaly, Suspect
+from schemas.results import Anomaly, Area, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, ranks_of
 from streams.incidents.situation import inexactness
 from streams.printed_progress import PRINTED
@@ -25,18 +25,22 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     outside = [one for one in stacks[-1].suspects if one.rank not in _joined(groups)] if stacks else []
     behind = _behind(groups[-1], stacks) if groups else []
     gone = _left_early(anomalies, stalls[0]) if stacks or groups else []
-    kinds = [ranks_of(found) for found in (outside, behind, gone) if found]
+    stopped = merged([one for one in before if one.grounds == "process_stopped"][-1:])
+    kinds = [ranks_of(found) for found in (outside, behind, gone, stopped) if found]
     contradicted = _contradicted(dumps, printed) or (stacks and stacks[-1].suspects and not outside)
     if contradicted or (kinds and not set.intersection(*kinds)):
         return base.nobody(Reason.SOURCES_DISAGREE)
-    if behind and groups[-1].grounds in _WHATEVER_STACKS_SAY and not outside:
-        return base.named(_WHATEVER_STACKS_SAY[groups[-1].grounds], behind, area=groups[-1].area)
-    if outside:
-        return base.named(Reason.OUTSIDE_COMMUNICATION, outside, area=stacks[-1].area)
-    if behind:
-        return base.named(Reason.NEVER_ENQUEUED, behind, area=stacks[-1].area if stacks else "unknown")
-    if gone:
-        return base.named(Reason.LEFT_EARLY, gone, area="unknown")
+    area = stacks[-1].area if stacks else "unknown"
+    whatever = _WHATEVER_STACKS_SAY.get(groups[-1].grounds) if groups else None
+    order: list[tuple[list[Suspect], Reason, Area]] = [
+        (outside, Reason.OUTSIDE_COMMUNICATION, area),
+        (behind, whatever or Reason.NEVER_ENQUEUED, groups[-1].area if whatever else area),
+        (stopped, Reason.PROCESS_STOPPED, "unknown"),
+        (gone, Reason.LEFT_EARLY, "unknown"),
+    ]
+    for suspects, reason, side in order:
+        if suspects:
+            return base.named(reason, suspects, area=side)
     return _unnamed(base, stacks, groups)
 
 
@@ -83,6 +87,7 @@ def _unnamed(base: Base, stacks: list[Anomaly], groups: list[Anomaly]) -> Decisi
 _ONE_UNSEEN = frozenset({"one_unsampled", "one_unobserved", "perhaps_unobserved"})
 """Grounds by which all that were observed wait."""
 _NOBODY = {
+    "unmatched": Reason.UNMATCHED,
     "none_completed": Reason.NONE_COMPLETED,
     "different_collectives": Reason.DIFFERENT_COLLECTIVES,
     "few_ahead": Reason.FEW_AHEAD,
@@ -92,8 +97,8 @@ _NOBODY = {
 _WHATEVER_STACKS_SAY = {
     "out_of_order": Reason.OUT_OF_ORDER,
     "mismatched": Reason.MISMATCHED,
-    "not_begun": Reason.NOT_BEGUN,
     "never_completed": Reason.NEVER_COMPLETED,
+    "never_started": Reason.NEVER_STARTED,
     "printed_mismatched": Reason.MISMATCHED,
     "printed_never_completed": Reason.NEVER_COMPLETED,
 }

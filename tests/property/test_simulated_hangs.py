@@ -83,7 +83,7 @@ def test_where_starts_are_seen_a_device_that_stops_is_named_among_at_least_three
     for rank in shape.ranks:
         found = judged(Job(shape, Wrong("device stops", rank, 3)), Seen(timed=True))
         assert found is not None
-        assert (found.grounds, list(found.ranks)) == ("not_begun", [rank])
+        assert (found.grounds, list(found.ranks)) == ("never_started", [rank])
 
 
 def test_another_operation_is_named_among_at_least_three() -> None:

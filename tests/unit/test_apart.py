@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
 from detection_support import at, closed, named, new_view, reached, run, stalled, still
 
+from schemas.events import Collective
 from schemas.results import Anomaly, CollectiveState
+from streams.apart import apart
 from streams.collectives import States
 from streams.detectors.collective_laggard import CollectiveLaggard
 from streams.outrun import never_completed, outrun
+from streams.stages.columns import reached_of
 from streams.waiting import waiting_of
 
 ALL = "dp:0-7"
@@ -110,6 +114,15 @@ def test_where_nothing_tells_the_ranks_apart_the_group_is_told_and_nobody_named(
     assert found.victims == waiting_of(reached_by).blocked
 
 
+def test_a_pair_whose_operations_do_not_match_is_told_and_neither_named() -> None:
+    found = finding(states([one("dp:0-1", 41, 40)], [one("dp:0-1", 41, 40, "broadcast")]), 2)
+    assert (named([found]), found.grounds, found.area, found.victims) == ([[]], "unmatched", "code", [0, 1])
+    assert found.text == (
+        "rank 0 in all_reduce 41 of group dp:0-1; rank 1 in broadcast 41 of group dp:0-1: "
+        "these do not match, and no majority tells who is wrong"
+    )
+
+
 def test_a_rank_of_a_blocked_group_that_nobody_ever_saw_is_unobserved() -> None:
     found = finding(states(*[[one(ALL, 41, 40)]] * 6), 6)
     assert found.unobserved == [6, 7]
@@ -177,6 +190,37 @@ def test_several_devices_of_a_group_may_have_stopped_together(completed: list[in
     assert sorted(never_completed(reached_by)) == ranks
 
 
+def begun(state: CollectiveState) -> CollectiveState:
+    return msgspec.structs.replace(state, oldest_started=True)
+
+
+@pytest.mark.parametrize(
+    ("reached_by", "ranks"),
+    [
+        (states(*[[begun(WAIT)]] * 3, [WAIT]), [3]),
+        (states(*[[begun(WAIT)]] * 2, *[[WAIT]] * 2), []),
+        (states(*[[WAIT]] * 4), []),
+        # It may wait for what its device has begun in another group.
+        (states(*[[begun(WAIT)]] * 3, [WAIT, begun(one("tp:2-3", 9, 8))]), []),
+        (states(*[[begun(WAIT)]] * 3, [WAIT, one("tp:2-3", 9, 8)]), [3]),
+        # One of the others has not come.
+        (states(*[[begun(WAIT)]] * 2, [DONE], [WAIT]), []),
+        # All have begun, and one is at another operation.
+        (states(*[[begun(WAIT)]] * 3, [one("dp:0-3", 42, 41)]), []),
+    ],
+)
+def test_a_device_that_has_not_begun_what_most_have(reached_by: States, ranks: list[int]) -> None:
+    judged = apart(reached_by, stages=1)
+    assert judged is not None
+    assert [rank for rank, one in judged.ranks.items() if one.grounds == "never_started"] == ranks
+
+
+def test_a_device_that_has_not_begun_is_named() -> None:
+    found = finding(states(*[[begun(one(ALL, 41, 40))]] * 7, [one(ALL, 41, 40)]), 8)
+    assert [(suspect.rank, suspect.kind) for suspect in found.suspects] == [(7, "stopped_device")]
+    assert found.text == "rank 7 enqueued and did not begin all_reduce 41 of group dp:0-7"
+
+
 def test_a_rank_that_never_came_is_named_beside_a_device_that_has_stopped() -> None:
     both = states(*[[one(ALL, 60, 48)]] * 6, [one(ALL, 48, 40)], [one(ALL, 48, 48)])
     found = finding(both, 8)
@@ -202,3 +246,9 @@ def test_a_communication_hang_is_told_in_each_window_of_the_stall() -> None:
     windows = [*stalled(2, extra), still(2, 40), closed([], 50)]
     found = run(CollectiveLaggard(), new_view(), windows)
     assert [[anomaly.grounds for anomaly in window] for window in found[3:5]] == [["none_completed"]] * 2
+
+
+@pytest.mark.parametrize(("state", "began"), [("started", True), ("enqueued", False), ("completed", False)])
+def test_of_what_waits_longest_it_is_kept_whether_the_device_has_begun_it(state: Any, began: bool) -> None:
+    told = Collective(time=at(35), group="a", sequence=41, operation="all_reduce", state=state, created=at(5))
+    assert reached_of([told]).oldest_started is began

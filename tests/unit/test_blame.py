@@ -77,6 +77,10 @@ def kept(*kinds: tuple[int, str]) -> Anomaly:
     return msgspec.structs.replace(told, suspects=suspects)
 
 
+def halted(rank: int) -> Anomaly:
+    return anomaly("process_stopped", [rank], start=10, onset=9)
+
+
 def left(rank: int, onset: float = 9.5) -> Anomaly:
     return anomaly("left_early", [rank], start=10, onset=onset, precision_ns=2 * 10**9, subject="left")
 
@@ -106,6 +110,7 @@ TABLE: list[Row] = [
     ("perhaps all wait for one that is not seen", Reason.NOBODY_APART, [], [stall(), perhaps(2, 5, 6)], situation()),
     ("the one that no stack shows waiting", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), perhaps(2, 5, 6)], situation()),
     ("one has not completed what its peers have", Reason.NEVER_COMPLETED, [5], [stall(), anomaly("never_completed", [5], others(5), start=10, onset=9)], situation()),
+    ("one's device has not begun", Reason.NEVER_STARTED, [5], [stall(), waiting(), anomaly("never_started", [5], others(5), start=10, onset=9)], situation()),
     ("one went on without a collective", Reason.OUT_OF_ORDER, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("out_of_order", [5], others(5), start=10, onset=9)], situation()),
     ("one enqueued something else", Reason.MISMATCHED, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("mismatched", [5], others(5), start=10, onset=9)], situation()),
     ("the devices of two have stopped", Reason.NEVER_COMPLETED, [2, 5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("never_completed", [2, 5], others(2, 5), start=10, onset=9)], situation()),
@@ -116,6 +121,7 @@ TABLE: list[Row] = [
     ("all have joined, also who stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), waiting("none_completed", area="network")], situation()),
     ("who stands outside has joined all, and one dump is missing", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), waiting("one_unobserved", 3)], situation()),
     ("who stands outside has no dump", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), waiting("one_unobserved", 5)], situation()),
+    ("operations do not match", Reason.UNMATCHED, [], [stall(), waiting(), waiting("unmatched", area="code")], situation()),
     ("groups wait for each other", Reason.DIFFERENT_COLLECTIVES, [], [stall(), waiting(), waiting("different_collectives")], situation()),
     ("few are ahead", Reason.FEW_AHEAD, [], [stall(), waiting("few_ahead", 0, 1, 2, 3, 4, 5)], situation()),
     ("all wait, and one is not seen", Reason.ONE_UNOBSERVED, [], [stall(), waiting("one_unsampled", 5)], situation()),
@@ -123,6 +129,10 @@ TABLE: list[Row] = [
     ("all wait, one has no stack but a dump", Reason.NOBODY_APART, [], [stall(), waiting("one_unsampled", 5), waiting("perhaps_unobserved", 3)], situation()),
     ("all wait, and two are not seen", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5)], situation()),
     ("another role stands outside", Reason.OUTSIDE_BY_DESIGN, [], [stall(), waiting("outside_by_design", 6, 7)], situation()),
+    ("a signal has stopped one", Reason.PROCESS_STOPPED, [5], [stall(), halted(5)], situation()),
+    ("a signal has stopped one that waited by then", Reason.PROCESS_STOPPED, [5], [stall(), waiting(), waiting("none_completed"), halted(5)], situation()),
+    ("a signal has stopped one, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), halted(5)], situation()),
+    ("a signal has stopped the one outside", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), halted(5)], situation()),
     ("one has left while the others wait", Reason.LEFT_EARLY, [5], [stall(), waiting("all_in_communication", 5), left(5)], situation()),
     ("one has left, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), left(5)], situation()),
     ("one has left long after the others began to wait", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5), left(5, 18)], situation()),

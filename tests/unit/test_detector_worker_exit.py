@@ -130,3 +130,42 @@ def test_where_iterations_go_on_or_most_have_ended_nobody_has_left_early() -> No
     ends = [(rank, ended(9.5, 0)) for rank in range(4)]
     assert found(quiet(10, *ends), quiet(20)) == []
     assert found(healthy(RANKS, 10, 11), closed([], 20, exits=[(5, ended(9.5, 0))])) == []
+
+
+def watched(start: float, ranks: range | list[int] = range(RANKS), *, sees: Any = None, **fields: Any) -> AttemptWindow:
+    """These ranks live, and their nodes see the processes of ``sees``."""
+    sights = [(rank, at(start + 10)) for rank in (ranks if sees is None else sees)]
+    nodes = [(f"node{rank // 2:02d}", time) for rank, time in sights]
+    return closed((summary(rank, start, **fields) for rank in ranks), start, sightings=sights, node_life=nodes)
+
+
+@pytest.mark.parametrize(
+    ("sees", "windows", "suspects"),
+    [
+        ([rank for rank in range(RANKS) if rank != 5], 3, [[5]]),
+        # Not for long, and not of a node that sees nobody any more.
+        ([rank for rank in range(RANKS) if rank != 5], 1, []),
+        ([rank for rank in range(RANKS) if rank not in (4, 5)], 3, []),
+        # It is still seen, though it says nothing.
+        (list(range(RANKS)), 3, []),
+    ],
+)
+def test_who_is_gone_from_a_node_that_sees_others_has_left_early(
+    sees: list[int], windows: int, suspects: list[list[int | None]]
+) -> None:
+    first = closed(
+        (stepping(rank, 0, first=1) for rank in range(RANKS)), 0, sightings=[(rank, at(10)) for rank in range(RANKS)]
+    )
+    others = [rank for rank in range(RANKS) if rank != 5]
+    later = [watched(10.0 * n, others, sees=sees) for n in range(1, windows + 1)]
+    found = [one for each in run(WorkerExit(), new_view(), [first, *later]) for one in each]
+    assert named(found) == suspects
+
+
+def test_who_shows_life_after_its_node_last_saw_it_is_not_gone() -> None:
+    first = closed(
+        (stepping(rank, 0, first=1) for rank in range(RANKS)), 0, sightings=[(rank, at(10)) for rank in range(RANKS)]
+    )
+    others = [rank for rank in range(RANKS) if rank != 5]
+    later = [watched(10.0 * n, sees=others) for n in (1, 2, 3)]
+    assert [one for each in run(WorkerExit(), new_view(), [first, *later]) for one in each] == []

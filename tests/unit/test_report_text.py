@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from rankwatch.text import print_incident, where
+from rankwatch.text import print_incident, suspect_line, where
 from schemas.results import Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 
 NAMED = Incident(
@@ -64,3 +64,10 @@ def test_one_rank_is_no_ranks_and_what_a_template_stands_out_against_is_said(
     assert "victims    rank 7\n" in shown
     assert "  stacks     ranks 0-4,6-7 in all_reduce [2J\n             writer: rank 5 in write\n" in shown
     assert "one  (rank 4, unlike its peers)" in shown and "two  (ranks 0-3,5, unlike healthy jobs)" in shown
+
+
+def test_what_a_suspect_is_in_a_hang_is_said() -> None:
+    suspect = NAMED.suspects[0]
+    assert suspect_line(suspect) == "rank 5 on node02, score 0.90: a reason"
+    stopped = msgspec.structs.replace(suspect, kind="stopped_device")
+    assert suspect_line(stopped) == "rank 5 on node02, score 0.90, stopped device: a reason"

@@ -174,8 +174,8 @@ def test_a_window_tells_who_sends_to_whom_and_since_when() -> None:
         (states(*[waits("w", WORLD, 9)] * 4), "none_completed", []),
         (states(*[waits("w", WORLD, 9)] * 3), "one_unobserved", []),
         (states(*[waits("w", WORLD, 9)] * 3, waits("w", WORLD, 9, oldest_operation="broadcast")), "mismatched", [3]),
-        (states(*[waits("w", WORLD, 9)] * 2, *[waits("w", WORLD, 9, oldest_shape="F [8]")] * 2), "none_completed", []),
-        (states(*[waits("w", WORLD, 9, oldest_started=True)] * 3, waits("w", WORLD, 9)), "not_begun", [3]),
+        (states(*[waits("w", WORLD, 9)] * 2, *[waits("w", WORLD, 9, oldest_shape="F [8]")] * 2), "unmatched", []),
+        (states(*[waits("w", WORLD, 9, oldest_started=True)] * 3, waits("w", WORLD, 9)), "never_started", [3]),
         (
             states(*[waits("w", WORLD, 9, oldest_started=True)] * 2, *[waits("w", WORLD, 9)] * 2),
             "none_completed",
