@@ -244,6 +244,11 @@ def slope(rows: dict[int, dict[str, float]], key: str) -> float:
     return round(log(rows[many][key] / rows[few][key]) / log(many / few), 3)
 
 
+def shown(figure: float) -> str:
+    """A figure of the table, with three digits at least."""
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
+
+
 COLUMNS = {
     "contrast_s": "contrast of the sampled window, s",
     "windows_s": "all five windows, s",
@@ -284,9 +289,11 @@ def main() -> None:
     rows = {}
     for ranks in given.ranks:
         rows[ranks] = measured(ranks, given)
-        print(f"| {ranks:,} | " + " | ".join(f"{rows[ranks][key]:,.3f}" for key in COLUMNS) + " |", flush=True)
+        print(f"| {ranks:,} | " + " | ".join(shown(rows[ranks][key]) for key in COLUMNS) + " |", flush=True)
     slopes = {key: slope(rows, key) for key in PER_JOB} if len(rows) > 1 else {}
-    print(json.dumps({"bench": "stacks", "ranks": rows, "slopes": slopes}))
+    print("| slope | " + " | ".join(f"{slopes[key]:.2f}" if key in slopes else "" for key in COLUMNS) + " |")
+    rounded = {ranks: {key: round(value, 4) for key, value in row.items()} for ranks, row in rows.items()}
+    print(json.dumps({"bench": "stacks", "ranks": rounded, "slopes": slopes}))
 
 
 if __name__ == "__main__":
