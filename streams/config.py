@@ -20,14 +20,15 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     ``skew_s``: how far an event may lie ahead of its partition's ticks before it is re-timed.
     ``remembered_windows``: for how many closed windows batches are known again when sent twice.
     ``detectors``: parameters by detector name, as in its config.
-    ``idle_windows``: after how many windows without a sign of life an attempt is forgotten.
+    ``idle_windows``: after how many windows without a sign of life an attempt is forgotten. Where there are but logs, a
+    hang is silent until the watchdogs speak, after ten minutes by default.
     """
 
     window_s: float = 10.0
     lateness_s: float = 2.0
     skew_s: float = 60.0
     remembered_windows: int = 30
-    idle_windows: int = 30
+    idle_windows: int = 75
     signatures_per_window: int = 2000
     templates_per_job: int = 1000
     detectors: dict[str, dict[str, Any]] = {}

@@ -181,6 +181,7 @@ def timing_out(
     trained: int = 12,
     gone: bool = False,
     seen: bool = False,
+    silence: int = 60,
 ) -> list[Incident]:
     """All but one wait a minute for it and print a timeout, in two windows; nothing but logs is there of the job."""
     script = Script()
@@ -189,7 +190,7 @@ def timing_out(
     if seen:
         script.alive(ranks, 0, 80)
     for rank in range(ranks):
-        who, second = worker("job", rank), 79.0 + rank / 5
+        who, second = worker("job", rank), 19.0 + silence + rank / 5
         if rank == lagging:
             script.log(who, second, HEAD + DUMP.format(r=rank, n=41))
         elif rank != silent:
@@ -197,7 +198,7 @@ def timing_out(
             script.log(who, second + 0.1, FAILED.format(r=rank, n=42, d=41))
         if gone:
             line = f"failed (exitcode: -6) local_rank: {rank % 2} (pid: {1000 + rank}) of binary: python"
-            script.log(agent("job", node_of(rank)), 80.9, line)
+            script.log(agent("job", node_of(rank)), 20.9 + silence, line)
     written = written_log(script.recording)
     run(written)
     return list({one.id: one for one in records(written, "incidents")}.values())
@@ -211,6 +212,11 @@ def test_a_hang_without_stacks_or_dumps_names_the_one_that_never_came(
 ) -> None:
     (found,) = timing_out(2, ranks=ranks, trained=trained, gone=gone, seen=seen)
     assert (found.symptom, [one.rank for one in found.suspects], found.reason) == ("hang", [2], NEVER)
+
+
+def test_the_job_is_still_known_after_the_ten_minutes_that_watchdogs_wait_by_default() -> None:
+    (found,) = timing_out(2, silence=600)
+    assert ([one.rank for one in found.suspects], found.reason, found.iteration) == ([2], NEVER, 12)
 
 
 @pytest.mark.parametrize(("lagging", "silent"), [(None, None), (None, 3), (2, 3)])
