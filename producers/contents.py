@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from producers import captures
 from producers.envelopes.evidence import forms_of, is_wrapped
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
@@ -17,11 +18,13 @@ from producers.readers import (
     collectives,
     dumps,
     errorfile,
+    inspector,
     launcher,
     metrics,
     pickled,
     pids,
     plain,
+    ras,
     stackfile,
     stackjson,
     stacks,
@@ -35,8 +38,9 @@ from producers.voices import Spoken, voices_of
 
 _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], ...] = (
     ("stacks", stacks.fits, stacks.read),
-    ("captures", collectives.fits_table, collectives.read_table),
+    ("captures", captures.fits, captures.read),
     ("pids", pids.fits, pids.read),
+    ("inspector", inspector.fits, inspector.read),
     ("metrics", metrics.fits, metrics.read),
 )
 """Kinds of row files; the first that fits a row decides."""
@@ -57,6 +61,7 @@ class Contents(msgspec.Struct):
     tables: dict[str, list[Rows]] = {}
     dumps: list[dumps.Dump] = []
     stacks: list[Dumped] = []
+    reports: list[ras.Reports] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -80,6 +85,7 @@ class Contents(msgspec.Struct):
             + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
             + sum(len(dumped.samples) for dumped in self.stacks)
+            + sum(len(one.reports) for one in self.reports)
         )
 
 
@@ -153,6 +159,10 @@ def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str
 def _read_text(source: Source, contents: Contents) -> bool:
     """Reads a node's own log, a launcher's, or lines in envelopes; returns whether it is such."""
     texts = lines_of(source.path)
+    if reports := ras.read(source, texts):
+        contents.reports.append(reports)
+        contents.unused.extend(reports.unused)
+        return True
     if dumped := stackjson.read(source) or stackfile.read(source, texts):
         contents.stacks.append(dumped)
         return True

@@ -44,6 +44,24 @@ class Owners:
             return Identity(job=self.job(file, node), attempt=attempt, node=node, rank_reason=reason)
         return self.workers.identity(row.integer("rank"), node, row.integer("pid"), row.time, self.home(file))
 
+    def of_process(self, file: str, node: str, pid: int, time: int) -> Worker | None:
+        """The worker whose process runs on a node, null where sources disagree about its rank or nobody knows it."""
+        worker = self.workers.by_pid(pid, node, time, self.home(file))
+        return None if worker is None or worker in self._disputes.workers else worker
+
+    def pids(self, home: str) -> dict[int, int]:
+        """Process ids of a job by rank, of ranks that were no more than one process."""
+        found: dict[int, set[int]] = {}
+        for one in self.workers.all:
+            if one.rank is not None and one.pid is not None and home in ("", one.job):
+                found.setdefault(one.rank, set()).add(one.pid)
+        return {rank: next(iter(own)) for rank, own in found.items() if len(own) == 1}
+
+    def world(self, home: str) -> int:
+        """How many ranks a job is known to have; 0 where some between them are not known."""
+        ranks = {one.rank for one in self.workers.all if one.rank is not None and home in ("", one.job)}
+        return len(ranks) if ranks == set(range(len(ranks))) else 0
+
     def of_attempts(self, file: str, rank: int, node: str) -> list[Worker]:
         """All workers that were a rank one after the other."""
         return self.workers.of_rank(rank, node, self.home(file))

@@ -11,6 +11,7 @@ import msgspec
 
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
+from producers.captures import Captures
 from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
 from producers.homes import Homes
@@ -20,7 +21,7 @@ from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
-from producers.readers import collectives, launcher, metrics, pids, stacks, system
+from producers.readers import collectives, inspector, launcher, metrics, pids, ras, stacks, system
 from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
@@ -64,10 +65,11 @@ def read_recording(root: Path, progress: Progress | None = None) -> Recording:
         raise UnreadableRecording(f"nothing in {root} is a recording that can be read ({seen} looked at)")
     contents, notes = _with_times(contents)
     found = cast(contents)
-    observations = list(_observe(contents, found))
+    told = list(_observe(contents, found))
+    observations = [one for one in told if isinstance(one, Observation)]
     if not observations:
         raise UnreadableRecording(f"nothing in {root} has a time or can be given one")
-    unused = [*odd, *contents.unused, *notes, *found.unused]
+    unused = [*odd, *contents.unused, *notes, *found.unused, *(one for one in told if isinstance(one, Unused))]
     inputs = Inputs(files=contents.files, records=contents.records(), unused=canonical(unused))
     return Recording(job=found.workers.job, arrivals=batch(observations), inputs=inputs)
 
@@ -151,11 +153,8 @@ def _sampled(contents: Contents, homes: Homes) -> list[Rows]:
             spans[job] = _span(contents, homes, job) if job else _span(contents)
         return spans[job]
 
-    captures = []
-    for dumped in contents.stacks:
-        tables = [table for table in contents.rows("captures") if beside(table.file, dumped.file)]
-        captures.append(collectives.nearest_rows(dumped.file, tables))
-    pairs = list(zip(contents.stacks, captures, strict=True))
+    captures = Captures(contents.rows("captures"), beside)
+    pairs = [(dumped, captures.of(dumped.file)) for dumped in contents.stacks]
     found = [rows_of(dumped, captured, known, span) for dumped, captured in pairs]
     times = [row.time for table in found for row in table.rows if row.source == "captured"]
     if not times:
@@ -177,7 +176,7 @@ def _timed_nodes(contents: Contents, middle: Callable[[str], int | None]) -> lis
     return [system.timed(one, middle(one.log.file), boots.of(one)) for one in contents.nodes]
 
 
-def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
+def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     owners = found.owners
     for table in contents.rows("pids"):
         yield from pids.observe(table, owners)
@@ -186,7 +185,10 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation]:
         yield from metrics.observe(table, owners)
     for table in contents.rows("stacks"):
         yield from stacks.observe(table, owners)
-    yield from collectives.observe(contents.dumps, contents.rows("captures"), owners)
+    captures = Captures(contents.rows("captures"), owners.beside)
+    yield from collectives.observe(contents.dumps, captures, owners)
+    yield from ras.observe(contents.reports, captures, owners, _span(contents))
+    yield from inspector.observe(contents.rows("inspector"), owners)
     yield from _logs(contents, found)
 
 

@@ -41,7 +41,7 @@ _CHILD = frozenset({"spawn_main", "_launch", "_bootstrap", "_process_worker"})
 class Thread(msgspec.Struct):
     """A thread as a tool shows it: frames as py-spy's JSON has them, innermost first.
 
-    ``named`` if the tool knows the names that Python gives to threads.
+    ``named`` if the tool knows the names that Python gives to threads, ``cut`` if faulthandler left out the outermost.
     """
 
     name: str = ""
@@ -50,10 +50,14 @@ class Thread(msgspec.Struct):
     active: bool | None = None
     frames: list[Fields] = []
     named: bool = False
+    cut: bool = False
 
 
 class Sample(msgspec.Struct):
-    """One look at one process, with what the file itself says of it; ``time`` in ns, ``error`` why it failed."""
+    """One look at one process, with what the file itself says of it; ``time`` in ns, ``error`` why it failed.
+
+    ``more`` if the process has threads that are not shown.
+    """
 
     line: int
     pid: int | None = None
@@ -64,6 +68,7 @@ class Sample(msgspec.Struct):
     time: int | None = None
     error: str = ""
     threads: list[Thread] = []
+    more: bool = False
 
 
 class Dumped(msgspec.Struct, frozen=True):
@@ -178,7 +183,14 @@ def _latest(dumped: Dumped, unused: list[Unused]) -> list[Sample]:
 
 
 def _own_process(sample: Sample) -> None:
-    """Who runs the script is the main thread, and its id that of the process."""
+    """Who runs the script is the main thread, and its id that of the process.
+
+    Where its outermost frames are left out it is the last that faulthandler prints: CPython goes from the youngest
+    thread to the first.
+    """
+    last = sample.threads[-1] if sample.threads and not sample.more else None
+    if last is not None and last.cut and not any(_is_main(thread) for thread in sample.threads):
+        last.name = MAIN
     for thread in sample.threads:
         if thread.named:
             if thread.name == MAIN and sample.pid is None:

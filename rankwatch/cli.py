@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwatch import home, library_arguments, live
+from rankwatch import home, library_arguments, live, stacks_arguments
 from rankwatch.collector import collect_seldom
 from rankwatch.errors import KNOWN, UsageError
 from rankwatch.times import parse_time
@@ -38,6 +38,7 @@ EXAMPLES = """examples:
   rankwatch diagnose /logs/job-812345             who is out of step, since when, on what evidence
   rankwatch diagnose DIR --until 2026-11-29T18:11:20Z --format json
   rankwatch diagnose DIR --baseline HEALTHY_DIR   also what healthy jobs do not print
+  rankwatch stacks DIR                            where all ranks are, as one flame graph
   rankwatch sql "SELECT symptom, suspect_ranks, summary FROM incidents_latest"
 
 over Kafka (--kafka HOST:PORT, --kafka-config FILE or KAFKA_BOOTSTRAP_SERVERS say where):
@@ -59,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument("--version", action="version", version=f"rankwatch {version('rankwatch')}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _diagnose_arguments(_command(commands, "diagnose", "recorded files in, report out", EXAMPLES))
+    stacks_arguments.add_command(commands, _command)
     demo = _command(commands, "demo", "stream a bundled real recording, with the live feed", EXAMPLES)
     _database(demo)
     sql = _command(
@@ -255,6 +257,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "demo": _run_demo,
     "sql": _run_sql,
     "migrate": _run_migrate,
+    **stacks_arguments.COMMANDS,
     **library_arguments.COMMANDS,
     **live.COMMANDS,
 }

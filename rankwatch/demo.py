@@ -15,7 +15,7 @@ QUERIES = (
     "SELECT rank, max(iteration) AS iteration, max(ts) AS last FROM logs WHERE run_id = '{run_id}' "
     "GROUP BY rank ORDER BY rank",
 )
-TABLES = ("logs", "stacks", "metrics", "collectives", "windows", "templates", "anomalies", "incidents")
+TABLES = ("logs", "stacks", "metrics", "collectives", "windows", "templates", "anomalies", "merged_stacks", "incidents")
 RECORDING = "dataloader-hang.tar.xz"
 
 

@@ -1,15 +1,19 @@
-"""``rankwatch feed``: early notices and incident revisions as they are published, a line each."""
+"""``rankwatch feed``: early notices and incident revisions as they are published, a line each.
+
+Below a hang stands where its ranks are, once and when that changes.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 from contextlib import ExitStack
+from typing import TypeVar
 
 from rankwatch.deployments import deployment_of
 from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
-from rankwatch.text import console, headline, notice_line
+from rankwatch.text import console, headline, notice_line, stack_lines
 from schemas.entries import read_entry
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
@@ -19,6 +23,8 @@ from streams.report import as_json, moment, publication
 
 TOPICS = ("incidents", "notices")
 WAIT_S = 0.5
+
+V = TypeVar("V")
 
 REMEMBERED = 10_000
 """Incidents and alerts of which it is known what was said."""
@@ -32,6 +38,7 @@ class Feed:
         self._out = console()
         self._revisions: dict[str, int] = {}
         self._notices: dict[str, int] = {}
+        self._stacks: dict[str, list[str]] = {}
 
     def show(self, found: list[tuple[str, Entry]]) -> None:
         """Show what arrived together, in order of publication."""
@@ -58,6 +65,10 @@ class Feed:
             self._print_json("incident", as_json(incident))
         else:
             self._out.print(headline(incident))
+            lines = stack_lines(incident)
+            if lines and lines != self._stacks.get(incident.id):
+                _remember(self._stacks, incident.id, lines)
+                self._out.print("\n".join(f"    {line}" for line in lines))
 
     def _notice(self, notice: Notice) -> None:
         # One alert an attempt: the incident that follows adopts it.
@@ -75,7 +86,7 @@ class Feed:
         print(json.dumps({"kind": kind, **value}), flush=True)
 
 
-def _remember(known: dict[str, int], name: str, value: int) -> None:
+def _remember(known: dict[str, V], name: str, value: V) -> None:
     known.pop(name, None)
     known[name] = value
     if len(known) > REMEMBERED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
-from rankwatch.text import AXES, jobs_line, others, printable, since, suspect_line, where, who_prints
+from rankwatch.text import AXES, jobs_line, others, printable, since, stack_lines, suspect_line, where, who_prints
 from schemas.results import Incident
 from streams.report import moment
 
@@ -66,6 +66,7 @@ def _card(incident: Incident, several: bool) -> str:
     facts += [("where", where(incident)), ("since", since(incident))]
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)
+    facts += [("stacks", line) for line in stack_lines(incident)]
     facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
     facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
     facts += [("resolved", incident.resolution)] if incident.resolution else []

@@ -87,6 +87,8 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     for at_suspect, suspect in enumerate(incident.suspects):
         yield "suspects" if at_suspect == 0 else "", suspect_line(suspect)
     yield from others(incident)
+    for number, line in enumerate(stack_lines(incident)):
+        yield "stacks" if number == 0 else "", line
     for number, piece in enumerate(incident.evidence):
         yield "evidence" if number == 0 else "", f"[{piece.layer}] {piece.text}"
         if piece.peers:
@@ -127,12 +129,18 @@ def others(incident: Incident) -> list[tuple[str, str]]:
     return [(label, _of_ranks(ranks.ranks)) for label, ranks in groups if ranks.ranks]
 
 
+def stack_lines(incident: Incident) -> list[str]:
+    """Where the ranks stood while the job stood still, a line for each kind of threads that tells somebody."""
+    return [printable(kind.text) for kind in incident.stacks]
+
+
 def suspect_line(suspect: Suspect) -> str:
     """Which worker, where, and why it is suspected."""
     rank = "unknown rank" if suspect.rank is None else f"rank {suspect.rank}"
     role = f" {suspect.role}" if suspect.role else ""
     at = "".join(f" {axis}={value}" for axis, value in sorted(suspect.coordinates.items()))
-    return f"{rank}{role} on {suspect.node or 'an unknown node'}{at}, score {suspect.score:.2f}: {suspect.why}"
+    kind = f", {suspect.kind.replace('_', ' ')}" if suspect.kind else ""
+    return f"{rank}{role} on {suspect.node or 'an unknown node'}{at}, score {suspect.score:.2f}{kind}: {suspect.why}"
 
 
 def print_unused(out: Console, inputs: Inputs) -> None:

@@ -32,6 +32,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "late": results.Late,
     "template": results.Template,
     "anomaly": results.Anomaly,
+    "merged_stacks": results.MergedStacks,
     "notice": results.Notice,
     "incident": results.Incident,
     "dead_letter": results.DeadLetter,

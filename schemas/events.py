@@ -80,9 +80,13 @@ class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """One operation of a flight recorder, observed when the dump was captured (``time``).
+    """One operation of a process group, observed when the dump was captured (``time``) or the tool wrote it down.
 
-    ``created`` is when the rank enqueued it, by the rank's clock.
+    ``tool`` is empty for flight recorders, else ``inspector`` or ``ras`` of NCCL; their groups are communicators, and
+    their sequences others'. ``created`` is when the rank enqueued it, ``started`` when its device began it, both by the
+    rank's clock; ``duration`` (ns) is how long it took there, with all waiting for others. ``size`` is in bytes,
+    ``bandwidth`` that of the bus in GB/s, ``peer`` the rank that it sends to or receives from. What is 0, null or
+    empty is not known.
     """
 
     group: str
@@ -95,6 +99,13 @@ class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
     dtype: str = ""
     created: Int64 = 0
     point_to_point: bool = False
+    tool: Literal["", "inspector", "ras"] = ""
+    started: Int64 = 0
+    duration: Int64 = 0
+    size: Int64 = 0
+    bandwidth: float | None = None
+    algorithm: str = ""
+    peer: Int64 | None = None
 
 
 class Profile(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -62,6 +62,18 @@ def rank_ranges(ranks: Iterable[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
+def ranks_of(ranges: str, most: int) -> list[int]:
+    """The ranks of ``rank_ranges``, in order. Raises ValueError for anything else, and for more ranks than ``most``."""
+    found: list[int] = []
+    for part in ranges.split(",") if ranges else ():
+        first, dash, last = part.partition("-")
+        begin, end = int(first), int(last if dash else first)
+        if not 0 <= end - begin < most - len(found):
+            raise ValueError(f"no ranges of at most {most} ranks")
+        found.extend(range(begin, end + 1))
+    return found
+
+
 def said_ranks(ranks: Iterable[int]) -> str:
     """Ranks in a sentence: ``rank 5``, ``ranks 0-4,6``, ``no rank``."""
     listed = sorted(set(ranks))

@@ -1,4 +1,4 @@
-"""What the two stages say: windows, progress, late, templates, anomalies, notices, incidents."""
+"""What the two stages say: windows, progress, late, templates, anomalies, merged stacks, notices, incidents."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class Gauge(Record, frozen=True, omit_defaults=True, kw_only=True):
 class StackSpan(Record, frozen=True, omit_defaults=True, kw_only=True):
     """Consecutive samples of one thread at the same place, ``first`` to ``last``.
 
-    ``identity`` hashes functions and files, ``position`` the lines too: equal positions are no progress.
+    ``identity`` hashes functions and files, ``position`` the lines too: equal positions are no progress. ``outer``
+    counts the frames further out that are not among ``frames``.
     """
 
     process_type: str
@@ -86,6 +87,7 @@ class StackSpan(Record, frozen=True, omit_defaults=True, kw_only=True):
     last: int
     samples: int
     failure: str = ""
+    outer: int = 0
 
 
 class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -143,7 +145,9 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     sizes, ``oldest_started`` whether its device was seen to have begun it. ``awaits`` has, of the sends and receives
     that are not completed, who sends to whom, numbered as their names do, and when the first was enqueued.
     ``inferred`` is whether nobody told when the dump was captured. Of a large group ``runs`` stand for the ``ranks``;
-    ``members`` are either.
+    ``members`` are either. ``printed`` is whether no dump shows it but the rank's own watchdog printed it
+    (``captured`` is when): then sequences are those of other counters, and what the rank waits for in other groups is
+    not shown.
     """
 
     group: str
@@ -164,11 +168,29 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     awaits: list[tuple[int, int, int]] = []
     inferred: bool = False
     runs: list[tuple[int, int, int]] = []
+    printed: bool = False
 
     @property
     def members(self) -> Sequence[int]:
         """The ranks of the group, in its order."""
         return Members(self.runs) if self.runs else self.ranks
+
+
+class OperationTimes(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """How long a rank's operations of one kind and size (bytes) took in one group, as columns by ``sequence``.
+
+    ``durations`` are in ns and hold all waiting for others, ``times`` are when they were seen; ``members`` is how many
+    ranks the group has, 0 where that is not known, ``peer`` the rank that sends and receives are with.
+    """
+
+    group: str
+    operation: str
+    sequences: list[int]
+    durations: list[int]
+    times: list[int]
+    size: int = 0
+    members: int = 0
+    peer: int | None = None
 
 
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -209,6 +231,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     finished: int | None = None
     drifts: list[Drift] = []
     collectives: list[CollectiveState] = []
+    operations: list[OperationTimes] = []
     dropped: dict[str, int] = {}
 
 
@@ -252,7 +275,12 @@ class Template(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A worker that stands apart; never a root cause. ``score`` is between 0 and 1."""
+    """A worker that stands apart; never a root cause. ``score`` is between 0 and 1.
+
+    ``kind`` is what it is while its peers wait: a ``blocker`` (it does not wait), an ``early_exit`` (its process has
+    ended), ``mismatched`` (it enqueued something else, or in another order) or a ``stopped_device`` (which completes
+    nothing); empty where nothing says it.
+    """
 
     rank: int | None
     node: str
@@ -261,6 +289,7 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
     role: str = ""
     coordinates: dict[str, int | list[int]] = {}
     device: str | None = None
+    kind: str = ""
 
 
 class Evidence(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -353,11 +382,72 @@ class SuspiciousTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):
     absent: bool = False
 
 
+class MergedGroup(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """The ranks of a class whose threads stand in one place, as ranges; ``place`` is where, in words.
+
+    ``minority``: most of the class stand elsewhere. ``frames`` are outermost first, as the lowest rank has them,
+    without the ``outer`` ones further out. All were seen at their lines ``samples`` times or more from ``since`` on.
+    """
+
+    ranks: str
+    activity: Activity
+    place: str
+    frames: list[Frame] = []
+    outer: int = 0
+    minority: bool = False
+    since: int = 0
+    samples: int = 0
+
+
+class Unobserved(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Ranks, as ranges, of which nobody can say where they are, and why."""
+
+    ranks: str
+    reason: str
+
+
+class MergedClass(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Threads that can be compared: of one process type, role and name, whose numbers are ``#``.
+
+    ``observed`` are ranks as ranges, ``groups`` where they are, the largest first; ``rest`` counts the groups that are
+    left out, ``rest_ranks`` are theirs. ``text`` says it in one line, where it says anything.
+    """
+
+    process_type: str
+    thread: str
+    role: str = ""
+    observed: str = ""
+    unobserved: list[Unobserved] = []
+    groups: list[MergedGroup] = []
+    rest: int = 0
+    rest_ranks: str = ""
+    text: str = ""
+
+
+class MergedStacks(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Where the threads of all ranks of an attempt stand while it stands still, as of the window ``[start, end)``.
+
+    ``since`` is when it last did anything. The classes that train come first; ``rest`` counts those that are left out.
+    """
+
+    id: str
+    job: str
+    attempt: str
+    start: int
+    end: int
+    since: int
+    iteration: int | None = None
+    phase: str = ""
+    classes: list[MergedClass] = []
+    rest: int = 0
+
+
 class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     """One fault of one attempt, as of ``published`` (the time of the window that closed).
 
     ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did; ``library`` the
-    version of the learned library that its templates were held against.
+    version of the learned library that its templates were held against. ``stacks`` is where the ranks stood while the
+    job stood still, before it failed of that: the classes of threads that say anything, without frames.
     """
 
     id: str
@@ -387,6 +477,7 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     merged_into: str = ""
     resolution: str = ""
     library: str = ""
+    stacks: list[MergedClass] = []
 
 
 class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):

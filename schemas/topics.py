@@ -91,6 +91,14 @@ TOPICS: dict[str, Topic] = {
             name="anomalies", kinds=("anomaly",), key="job", writer="job stage", readers=("sink",), most_bytes=8 * MIB
         ),
         Topic(
+            name="merged.stacks",
+            kinds=("merged_stacks",),
+            key="job",
+            writer="job stage",
+            readers=("sink",),
+            most_bytes=8 * MIB,
+        ),
+        Topic(
             name="incidents",
             kinds=("incident",),
             key="job",

@@ -1,75 +1,75 @@
-"""Where the chains of a standstill begin, and who stands apart there."""
+"""Where the chains of a standstill begin, who stands apart there, and what is known where nobody does."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import stopped
-from streams.waiting import Gathering, Place, States, Waiting, waiting_of
+from streams.collectives import States, kind_of
+from streams.outrun import never_completed, outrun
+from streams.waiting import Gathering, Place, Waiting, waiting_of
 
-Grounds = Literal[
-    "never_completed",
-    "never_enqueued",
-    "perhaps_waiting",
-    "mismatched",
-    "not_begun",
-    "out_of_order",
-    "none_completed",
-    "unobserved_peer",
-    "circle",
-]
-_EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
-"""Operations to which all ranks bring as much, of one type."""
 SHOWN_PLACES = 3
 
 
-class Apart(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells ranks apart: each of ``ranks`` with the operation by which it does; none where nothing does.
+class Standing(msgspec.Struct, frozen=True):
+    """By what a rank stands apart, and the operation that shows it."""
 
-    ``place`` is where the others wait, ``gathered`` who belongs there.
+    grounds: str
+    operation: str
+
+
+class Apart(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells the ranks of a standstill apart.
+
+    ``ranks`` are those that stand apart, in their order. Where there are none, ``grounds`` say why not, ``places`` are
+    the first operations at which it begins, each with the ranks that wait there, of which there are ``more``, and
+    ``others`` the ranks that the grounds are about. ``blocked`` are all that have anything outstanding.
     """
 
-    grounds: Grounds
-    ranks: dict[int, str]
-    place: str = ""
-    gathered: list[int] = []
+    grounds: str
+    blocked: list[int]
+    ranks: dict[int, Standing] = {}
+    places: list[tuple[str, list[int]]] = []
+    more: int = 0
+    others: list[int] = []
 
 
 def apart(states: States, *, stages: int | None) -> Apart | None:
     """Who stands apart where the chains begin, null where nobody waits. ``stages``: how many the layout tells.
 
-    What is seen of a rank counts before what is only missing of it: an operation that it alone has not completed; that
-    it has nothing outstanding while others wait for it; that it brought another operation, or has not begun one that
-    the others have begun; that it left one out.
+    What is seen of a rank counts before what is only missing of it. Whoever stands apart is fewer than those who wait.
     """
-    device = stopped(states)
-    if 0 < 2 * len(device) < len(states):
-        return Apart(grounds="never_completed", ranks={rank: _own(one) for rank, one in device.items()})
     waiting = waiting_of(states)
-    if not waiting.heads:
+    if not waiting.blocked:
         return None
     idle = waiting.idle
-    if len(idle) >= len(waiting.heads):
-        # The few that wait may be the ones who went ahead.
-        return None
-    if idle:
-        certain = stages == 1 or _shows_all_waits(states, stages=stages, idle=len(idle))
-        # Of each place only its own group is asked: there may be thousands of either.
-        names = {
-            place: said(place, {rank: states[rank] for rank in waiting.members[place.group] if rank in states})
-            for place in set(idle.values())
-        }
-        return Apart(
-            grounds="never_enqueued" if certain else "perhaps_waiting",
-            ranks={rank: names[place] for rank, place in sorted(idle.items())},
-        )
-    found = _mismatched(waiting, states) or _not_begun(waiting, states) or _out_of_order(waiting, states)
-    return found or _nobody(waiting, states)
+    names = {place: said(place, waiting, states) for place in set(idle.values())}
+    behind = {rank: Standing("never_enqueued", names[place]) for rank, place in idle.items()}
+    certain = stages == 1 or _shows_all_waits(states, stages=stages, idle=len(behind))
+    if certain:
+        ahead_of = {rank: Standing("outrun", own_operation(one)) for rank, one in outrun(states).items()}
+        behind = ahead_of | behind
+    device = {rank: Standing("never_completed", own_operation(one)) for rank, one in never_completed(states).items()}
+    for grounds, found in (
+        ("never_completed", behind | device if device and certain else {}),
+        ("never_completed", device),
+        ("never_enqueued" if certain else "perhaps_waiting", behind),
+    ):
+        if found and len(found) < len(set(waiting.blocked) - set(found)):
+            return Apart(grounds=grounds, blocked=waiting.blocked, ranks=dict(sorted(found.items())))
+    for grounds, ranks in (
+        ("mismatched", _mismatched(waiting, states)),
+        ("never_started", _never_started(waiting, states)),
+        ("out_of_order", _out_of_order(waiting, states)),
+    ):
+        if ranks:
+            standing = {rank: Standing(grounds, operation) for rank, operation in sorted(ranks.items())}
+            return Apart(grounds=grounds, blocked=waiting.blocked, ranks=standing)
+    return _nobody(waiting, states)
 
 
 def _shows_all_waits(states: States, *, stages: int | None, idle: int) -> bool:
@@ -81,105 +81,128 @@ def _shows_all_waits(states: States, *, stages: int | None, idle: int) -> bool:
     found = [one for groups in states.values() for one in groups.values()]
     if any(one.shows_sends for one in found):
         return True
-    return stages is None and idle == 1 and len({one.group for one in found}) == 1
+    return stages is None and idle <= 1 and len({one.group for one in found}) == 1
 
 
-def _mismatched(waiting: Waiting, states: States) -> Apart | None:
+def _mismatched(waiting: Waiting, states: States) -> dict[int, str]:
     """Those that came to a place with another operation than more than half of its members."""
-    for place, who in _beginning(waiting):
-        kinds = {rank: _kind(states[rank][place.group]) for rank in who.here}
+    for place, who in _collectives(waiting):
+        kinds = {rank: kind_of(states[rank][place.group]) for rank in who.here}
         most, count = max(Counter(kinds.values()).items(), key=lambda item: (item[1], item[0]))
-        if count < len(kinds) and 2 * count > len(who.members):
-            unlike = sorted(rank for rank, kind in kinds.items() if kind != most)
-            return Apart(
-                grounds="mismatched",
-                ranks={rank: _own(states[rank][place.group]) for rank in unlike},
-                place=said(place, states),
-                gathered=who.members,
-            )
-    return None
+        if count < len(kinds) and 2 * count > len(waiting.members_of(place)):
+            return {rank: own_operation(states[rank][place.group]) for rank, kind in kinds.items() if kind != most}
+    return {}
 
 
-def _not_begun(waiting: Waiting, states: States) -> Apart | None:
-    """Those whose device has not begun what the devices of more than half of a place's members have."""
-    for place, who in _beginning(waiting):
-        begun = [rank for rank in who.here if states[rank][place.group].oldest_started]
-        if len(begun) < len(who.here) and 2 * len(begun) > len(who.members):
-            return Apart(
-                grounds="not_begun",
-                ranks={rank: _own(states[rank][place.group]) for rank in who.here if rank not in begun},
-                place=said(place, states),
-                gathered=who.members,
-            )
-    return None
+def _never_started(waiting: Waiting, states: States) -> dict[int, str]:
+    """Those whose device has begun nothing of what they wait for, where those of more than half of a place have."""
+    for place, who in _collectives(waiting):
+        begun = {rank for rank in who.here if states[rank][place.group].oldest_started}
+        if 2 * len(begun) > len(waiting.members_of(place)):
+            late = [rank for rank in who.here if not any(one.oldest_started for one in states[rank].values())]
+            return {rank: own_operation(states[rank][place.group]) for rank in late}
+    return {}
 
 
-def _beginning(waiting: Waiting) -> Iterable[tuple[Place, Gathering]]:
-    return ((place, who) for place, who in waiting.places.items() if who.begins and not place.pair)
+def _collectives(waiting: Waiting) -> Iterable[tuple[Place, Gathering]]:
+    return ((place, who) for place, who in waiting.places.items() if not place.pair)
 
 
-def _kind(one: CollectiveState) -> tuple[str, str]:
-    """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
-    name = one.oldest_operation.lstrip("_")
-    return name, one.oldest_shape if name.startswith(_EQUAL) else ""
-
-
-def _out_of_order(waiting: Waiting, states: States) -> Apart | None:
+def _out_of_order(waiting: Waiting, states: States) -> dict[int, str]:
     """The few that went on to an operation without one at which most of the same ranks wait before it."""
-    for place, who in waiting.places.items():
-        if place.pair:
-            continue
+    for place, who in _collectives(waiting):
         for other, passed in sorted(_gone_on(place, who, waiting, states).items()):
             held = set(who.here) & set(waiting.members[other.group])
-            if 2 * len(passed) < len(held) and 2 * len(held) > len(who.members):
-                name = said(place, states)
-                return Apart(
-                    grounds="out_of_order", ranks=dict.fromkeys(passed, name), place=name, gathered=who.members
-                )
-    return None
+            if 2 * len(passed) < len(held) and 2 * len(held) > len(waiting.members_of(place)):
+                return dict.fromkeys(passed, said(place, waiting, states))
+    return {}
 
 
 def _gone_on(place: Place, who: Gathering, waiting: Waiting, states: States) -> dict[Place, list[int]]:
     """Members that never enqueued what is waited for, by the collective at which they are instead."""
     found: dict[Place, list[int]] = defaultdict(list)
     for rank in who.behind:
-        head = waiting.heads[rank]
-        if not head.pair and states[rank][place.group].last_enqueued < place.sequence:
+        head = waiting.heads.get(rank)
+        if head is not None and not head.pair and states[rank][place.group].last_enqueued < place.sequence:
             found[head].append(rank)
     return found
 
 
-def _nobody(waiting: Waiting, states: States) -> Apart:
-    """Nothing tells the ranks apart: the places to which all have come, or who would have to be observed."""
-    joined = waiting.joined
+def _nobody(waiting: Waiting, states: States) -> Apart | None:
+    """Why nobody stands apart: chains are followed to where they begin. Groups of unknown members tell nothing."""
+    places = {place: who for place, who in waiting.places.items() if place.group in waiting.known}
+    unmatched = _unmatched(waiting, states)
+    if unmatched:
+        return Apart(grounds="unmatched", blocked=waiting.blocked, places=unmatched)
+    few = [place for place, who in places.items() if who.idle]
+    if few:
+        others = sorted({rank for place in few for rank in places[place].idle})
+        return _told("few_ahead", few, others, waiting, states)
+    unseen = [place for place, who in places.items() if who.unobserved]
+    if unseen:
+        first = [place for place in unseen if not places[place].behind] or unseen
+        others = sorted(waiting.unobserved)
+        alone = "one_unobserved" if len(others) == 1 else "some_unobserved"
+        grounds = alone if all(_all_came(place, who, states) for place, who in places.items()) else "perhaps_unobserved"
+        return _told(grounds, first, others, waiting, states)
+    joined = [place for place, who in places.items() if who.joined]
     if joined:
-        members = sorted({rank for who in joined.values() for rank in who.members})
-        return Apart(grounds="none_completed", ranks={}, place=_said_all(list(joined), states), gathered=members)
-    unobserved = waiting.unobserved
-    if unobserved:
-        places = sorted(set(unobserved.values()))
-        return Apart(grounds="unobserved_peer", ranks={}, place=_said_all(places, states), gathered=sorted(unobserved))
-    return Apart(grounds="circle", ranks={}, place=_said_all(waiting.circles, states))
+        passed = sorted({rank for place in joined for rank in waiting.passed(place)})
+        return _told("none_completed", joined, passed, waiting, states)
+    circles = [place for place in waiting.circles if place in places]
+    return _told("different_collectives", circles, [], waiting, states) if circles else None
 
 
-def _said_all(places: list[Place], states: States) -> str:
-    shown = "; ".join(said(place, states) for place in places[:SHOWN_PLACES])
-    more = len(places) - SHOWN_PLACES
-    return f"{shown} and {more} more" if more > 0 else shown
+def _unmatched(waiting: Waiting, states: States) -> list[tuple[str, list[int]]]:
+    """The operations that were brought to one place though they must be the same, each with its ranks."""
+    for place, who in _collectives(waiting):
+        kinds: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for rank in who.here:
+            kinds[kind_of(states[rank][place.group])].append(rank)
+        if len(kinds) > 1:
+            groups = sorted(kinds.values())
+            return [(own_operation(states[ranks[0]][place.group]), ranks) for ranks in groups[:SHOWN_PLACES]]
+    return []
 
 
-def said(place: Place, states: States) -> str:
+def _all_came(place: Place, who: Gathering, states: States) -> bool:
+    """Whether all members that were observed have enqueued the operation, whatever their devices are at."""
+    if place.pair:
+        return not who.behind
+    return all(states[rank][place.group].last_enqueued >= place.sequence for rank in who.behind)
+
+
+def _told(grounds: str, places: list[Place], others: list[int], waiting: Waiting, states: States) -> Apart:
+    shown = sorted(places, key=lambda place: (_since(place, waiting, states), place))
+    return Apart(
+        grounds=grounds,
+        blocked=waiting.blocked,
+        places=[(said(place, waiting, states), waiting.places[place].here) for place in shown[:SHOWN_PLACES]],
+        more=max(len(shown) - SHOWN_PLACES, 0),
+        others=others,
+    )
+
+
+def _since(place: Place, waiting: Waiting, states: States) -> int:
+    """When the first of a place enqueued its operation (ns)."""
+    here = [states[rank][place.group] for rank in waiting.places[place].here]
+    if place.pair:
+        return min((created for one in here for *_, created in one.awaits), default=0)
+    return min(one.oldest_at or one.enqueued_at for one in here)
+
+
+def said(place: Place, waiting: Waiting, states: States) -> str:
     """The operation at a place, in words."""
     if place.pair:
         sender, receiver = place.pair
         return f"what rank {sender} sends to rank {receiver} in group {place.group}"
-    waits = (groups[place.group] for _, groups in sorted(states.items()) if place.group in groups)
-    names = Counter(_name(one) for one in waits if place.sequence in (one.oldest, one.last_enqueued))
-    name = max(sorted(names), key=lambda name: names[name], default="operation")
+    names = Counter(_name(states[rank][place.group]) for rank in waiting.places[place].here)
+    name = max(sorted(names), key=lambda name: names[name])
     return f"{name} {place.sequence} of group {place.group}"
 
 
-def _own(one: CollectiveState) -> str:
+def own_operation(one: CollectiveState) -> str:
+    """What a rank waits for first in a group, in words."""
     return f"{_name(one)} {one.oldest if one.oldest >= 0 else one.last_enqueued} of group {one.group}"
 
 

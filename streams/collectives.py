@@ -49,7 +49,7 @@ def stopped(states: States) -> dict[int, CollectiveState]:
     last: dict[str, list[tuple[int, int]]] = {}
     found: dict[int, CollectiveState] = {}
     for rank, own_groups in states.items():
-        joint = [one for one in own_groups.values() if one.oldest >= 0 and not one.only_sends and _is_joint(one)]
+        joint = [one for one in own_groups.values() if one.oldest >= 0 and not one.only_sends and is_joint(one)]
         for own in sorted(joint, key=lambda one: (one.oldest_at, one.group)):
             members = groups[own.group]
             if len(members) < 3:
@@ -63,7 +63,8 @@ def stopped(states: States) -> dict[int, CollectiveState]:
     return found
 
 
-def _is_joint(one: CollectiveState) -> bool:
+def is_joint(one: CollectiveState) -> bool:
+    """Whether nobody completes what the rank waits for before everybody has joined it."""
     return one.oldest_operation.lstrip("_").startswith(_JOINT)
 
 
@@ -124,66 +125,14 @@ def mismatched(states: States) -> dict[int, CollectiveState]:
             if one.oldest >= 0 and not one.only_sends:
                 places.setdefault((one.group, one.oldest), {})[rank] = one
     for _, waiting in sorted(places.items()):
-        kinds = Counter(_kind(one) for one in waiting.values())
+        kinds = Counter(kind_of(one) for one in waiting.values())
         most, count = kinds.most_common(1)[0]
         if len(kinds) > 1 and 2 * count > len(waiting):
-            return {rank: one for rank, one in waiting.items() if _kind(one) != most}
+            return {rank: one for rank, one in waiting.items() if kind_of(one) != most}
     return {}
 
 
-def _kind(one: CollectiveState) -> tuple[str, str]:
+def kind_of(one: CollectiveState) -> tuple[str, str]:
     """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
     name = one.oldest_operation.lstrip("_")
     return name, one.oldest_shape if name.startswith(_EQUAL) else ""
-
-
-def shows_all_waits(states: States) -> bool:
-    """Whether a rank without an outstanding operation really waits for nobody, as far as dumps can show.
-
-    They do where they show sends at all, or where there is but one group.
-    """
-    found = [one for groups in states.values() for one in groups.values()]
-    return any(one.shows_sends for one in found) or len({one.group for one in found}) == 1
-
-
-def out_of_order(states: States) -> dict[int, CollectiveState]:
-    """Of the ranks in two groups that wait for each other, the minority and the operation that it left out.
-
-    Most wait in one group and have not come to the other's operation; the few wait in the other and have not come to
-    the first's: the order of most is the program's.
-    """
-    groups = by_group(states)
-    for one, other in _crossed(states, groups):
-        few, many = sorted((groups[one], groups[other]), key=len)
-        both = [rank for rank in few if rank in many]
-        held = _held(states, both, one, other)
-        passed = _held(states, both, other, one)
-        if held and passed and len(held) + len(passed) == len(both) and 2 * len(passed) < len(held):
-            left_out = max((states[rank][one] for rank in held), key=lambda state: state.last_enqueued)
-            return dict.fromkeys(passed, left_out)
-    return {}
-
-
-def _crossed(states: States, groups: dict[str, dict[int, CollectiveState]]) -> list[tuple[str, str]]:
-    """Pairs of groups that may wait for each other, either way round, sorted.
-
-    In each some rank waits that is behind in the other: of all pairs that a large job has these are few.
-    """
-    furthest = {name: max(one.last_enqueued for one in members.values()) for name, members in groups.items()}
-    pairs: set[tuple[str, str]] = set()
-    for own in states.values():
-        waits = [name for name, one in own.items() if one.last_enqueued > one.last_completed]
-        behind = [name for name, one in own.items() if waits and one.last_enqueued < furthest[name]]
-        pairs.update((wait, left) for wait in waits for left in behind)
-    return sorted((one, other) for one, other in pairs if (other, one) in pairs)
-
-
-def _held(states: States, both: list[int], one: str, other: str) -> list[int]:
-    """Ranks that wait in ``one`` and are behind the furthest in ``other``."""
-    furthest = max((states[rank][other].last_enqueued for rank in both), default=0)
-    return [
-        rank
-        for rank in both
-        if states[rank][one].last_enqueued > states[rank][one].last_completed
-        and states[rank][other].last_enqueued < furthest
-    ]

@@ -64,7 +64,7 @@ class _Places:
         if frames is None:
             frames = self._frames.setdefault(tuple(span.frames), len(self._frames))
             self._lists[id(span.frames)] = frames
-        told = (span.process_type, span.thread, span.activity, span.identity, span.position, span.failure)
+        told = (span.process_type, span.thread, span.activity, span.identity, span.position, span.failure, span.outer)
         number = self._numbers.setdefault((*told, frames), len(self.found))
         if number == len(self.found):
             self.found.append(msgspec.structs.replace(span, pid=0, first=0, last=0, samples=0))

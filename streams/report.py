@@ -10,7 +10,7 @@ import msgspec
 
 from schemas.codec import decode
 from schemas.ports import Entry, Log
-from schemas.results import DeadLetter, Evidence, Incident, Suspect, SuspiciousTemplate
+from schemas.results import DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
@@ -82,6 +82,7 @@ def as_json(incident: Incident) -> dict[str, Any]:
         "scope": {"ranks": "", "nodes": [], "devices": [], "groups": [], **plain["scope"]},
         "templates": [_template_json(template) for template in incident.templates],
         "evidence": [_evidence_json(piece) for piece in incident.evidence],
+        "stacks": [_stacks_json(kind) for kind in incident.stacks],
         "next_step": incident.next_step,
     }
 
@@ -107,7 +108,19 @@ _PLAIN: dict[str, Any] = {
 
 
 def _suspect_json(suspect: Suspect) -> dict[str, Any]:
-    return {name: getattr(suspect, name) for name in ("rank", "node", "role", "coordinates", "device", "score", "why")}
+    names = ("rank", "node", "role", "coordinates", "device", "score", "why", "kind")
+    return {name: getattr(suspect, name) for name in names}
+
+
+def _stacks_json(kind: MergedClass) -> dict[str, Any]:
+    return {
+        **{name: getattr(kind, name) for name in ("text", "process_type", "role", "thread", "observed")},
+        "unobserved": [msgspec.structs.asdict(one) for one in kind.unobserved],
+        "groups": [
+            {name: getattr(group, name) for name in ("ranks", "place", "activity", "minority")} for group in kind.groups
+        ],
+        "more_groups": {"count": kind.rest, "ranks": kind.rest_ranks},
+    }
 
 
 def _template_json(template: SuspiciousTemplate) -> dict[str, Any]:

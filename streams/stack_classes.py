@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
 from schemas.events import Frame
-from schemas.identity import said_ranks
 from schemas.results import Activity
-from streams.stacks import activity_of, frame_name, place, python_frames
+from streams.stacks import activity_of, frame_name, is_idle, place, python_frames
 from streams.trie import Node, merged
+from streams.view import WAITING
 
 MAIN = "MainThread"
 TRAINER = "trainer"
+NO_SAMPLE = "no sample"
 _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One thread of one rank as last seen, frames outermost first; without frames, ``failure`` says why."""
+class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One thread of one rank as last seen, frames outermost first; without frames, ``failure`` says why.
+
+    ``outer`` frames further out are not known. It was seen so ``samples`` times from ``since`` (ns) on.
+    """
 
     rank: int
     role: str
@@ -31,15 +36,29 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     thread: str
     frames: list[Frame]
     failure: str = ""
+    outer: int = 0
+    since: int = 0
+    samples: int = 1
 
 
 class StackGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranks of a class that stand in one place; ``minority`` where more than half of the class stand in another."""
+    """The ranks of a class that stand in one place, told by the ``sample`` of the lowest of them.
+
+    ``minority``: more than half of the class stand in another place, or wait for others as these do not.
+    All of them were seen there ``samples`` times or more from ``since`` (ns) on.
+    """
 
     ranks: list[int]
-    frames: list[Frame]
+    sample: Sample
     activity: Activity
     minority: bool
+    since: int
+    samples: int
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The frames that every sampler shows, outermost first."""
+        return python_frames(self.sample.frames)
 
     @property
     def place(self) -> str:
@@ -47,7 +66,7 @@ class StackGroup(msgspec.Struct, frozen=True, kw_only=True):
         return place(self.frames)
 
 
-class StackClass(msgspec.Struct, frozen=True, kw_only=True):
+class StackClass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Threads that can be compared, and where they are.
 
     ``groups``, the largest first, are those whose stacks are the same but for lines. ``unobserved`` maps each rank that
@@ -57,7 +76,7 @@ class StackClass(msgspec.Struct, frozen=True, kw_only=True):
     process_type: str
     role: str
     thread: str
-    tree: Node
+    samples: list[Sample]
     groups: list[StackGroup]
     unobserved: dict[int, str]
 
@@ -71,9 +90,19 @@ class StackClass(msgspec.Struct, frozen=True, kw_only=True):
         """``trainer MainThread``, with the role where there is one."""
         return " ".join(part for part in (self.role, self.process_type, self.thread) if part)
 
+    @cached_property
+    def observed(self) -> frozenset[int]:
+        """The ranks that have a usable sample."""
+        return frozenset(sample.rank for sample in self.samples)
+
+    @cached_property
+    def tree(self) -> Node:
+        """The stacks as one tree: only what every sampler shows, or those with native frames would stand apart."""
+        return merged((sample.rank, python_frames(sample.frames)) for sample in self.samples)
+
     def missing(self, node: Node) -> frozenset[int]:
         """The ranks that were observed elsewhere than in ``node``."""
-        return self.tree.ranks - node.ranks
+        return self.observed - node.ranks
 
 
 def thread_kind(thread: str) -> str:
@@ -84,94 +113,84 @@ def thread_kind(thread: str) -> str:
 def classes_of(samples: Iterable[Sample], roles: Mapping[int, str]) -> list[StackClass]:
     """The classes of a job's threads, those that train first, then in order of their names.
 
-    ``roles`` has every rank that should be there with its role. Of several samples of one thread only the latest may
-    be given.
+    ``roles`` has every rank that should be there with its role, empty where it is not known. Of several samples of one
+    thread only the latest may be given. A role of which nobody was sampled has a class, too, unless nothing was at all.
     """
     found: dict[tuple[str, str, str], list[Sample]] = {}
     for sample in samples:
-        key = (sample.role, sample.process_type, thread_kind(sample.thread))
-        found.setdefault(key, []).append(sample)
-    for role in sorted(set(roles.values())):
-        if any(of_role == role for of_role, *_ in found):
-            found.setdefault((role, TRAINER, MAIN), [])
+        found.setdefault((sample.role, sample.process_type, thread_kind(sample.thread)), []).append(sample)
+    if not found:
+        return []
+    for role in roles.values():
+        found.setdefault((role, TRAINER, MAIN), [])
+    of_role: dict[str, list[int]] = {}
+    for rank, role in roles.items():
+        of_role.setdefault(role, []).append(rank)
     seen = {sample.rank for samples in found.values() for sample in samples if sample.frames}
-    classes = [_class(key, found[key], roles, seen) for key in found if any(one.frames for one in found[key])]
-    return sorted(classes, key=lambda one: (not one.is_main, one.role, one.process_type, one.thread))
+    classes = [_class(key, found[key], of_role.get(key[0], []), seen) for key in found]
+    known = [one for one in classes if one.groups or one.unobserved]
+    return sorted(known, key=lambda one: (not one.is_main, one.role, one.process_type, one.thread))
 
 
-def _class(key: tuple[str, str, str], samples: list[Sample], roles: Mapping[int, str], seen: set[int]) -> StackClass:
+def _class(key: tuple[str, str, str], samples: list[Sample], expected: list[int], seen: set[int]) -> StackClass:
     role, process_type, thread = key
     usable = [sample for sample in samples if sample.frames]
-    # Only what every sampler shows: else those sampled with native frames would stand apart from all others.
-    tree = merged((sample.rank, python_frames(sample.frames)) for sample in usable)
+    observed = {sample.rank for sample in usable}
     every = process_type == TRAINER and thread == MAIN
     unobserved = {
-        rank: "no sample"
-        for rank, of_role in roles.items()
-        if of_role == role and rank not in tree.ranks and (every or rank not in seen)
+        rank: NO_SAMPLE
+        for rank in expected
+        # Of a rank that was sampled, what is not there is no thread that it should have.
+        if rank not in observed and (every or (usable and rank not in seen))
     }
     for sample in sorted(samples, key=lambda one: one.failure, reverse=True):
-        if sample.rank not in tree.ranks and sample.failure:
+        if sample.rank not in observed and sample.failure:
             unobserved[sample.rank] = sample.failure
     return StackClass(
         process_type=process_type,
         role=role,
         thread=thread,
-        tree=tree,
-        groups=_groups(usable, len(tree.ranks)),
+        samples=sorted(usable, key=lambda one: (one.rank, one.thread, one.since)),
+        groups=_groups(usable, len(observed), serves=not every),
         unobserved=dict(sorted(unobserved.items())),
     )
 
 
-def _groups(usable: list[Sample], observed: int) -> list[StackGroup]:
-    """Ranks by equal frames; of those that differ in lines only, the stack of the lowest rank is shown."""
-    found: dict[tuple[str, ...], dict[int, list[Frame]]] = {}
+def _groups(usable: list[Sample], observed: int, *, serves: bool) -> list[StackGroup]:
+    """Ranks by equal frames, whatever their lines."""
+    found: dict[tuple[str, ...], list[Sample]] = {}
     for sample in usable:
-        frames = python_frames(sample.frames)
-        at = found.setdefault(tuple(map(frame_name, frames)), {})
-        at[sample.rank] = min(at.get(sample.rank, frames), frames, key=_order)
-    largest = max(map(len, found.values()), default=0)
+        found.setdefault(tuple(map(frame_name, python_frames(sample.frames))), []).append(sample)
+    places = [(sorted({one.rank for one in same}), _shown(same), same) for same in found.values()]
+    doing = [_doing(shown, serves=serves) for _, shown, _ in places]
+    largest = max((len(ranks) for ranks, _, _ in places), default=0)
+    waiting = {
+        rank for (ranks, _, _), activity in zip(places, doing, strict=True) if activity in WAITING for rank in ranks
+    }
     groups = [
         StackGroup(
-            ranks=sorted(at),
-            frames=at[min(at)],
-            activity=activity_of(at[min(at)]),
-            minority=2 * largest > observed and len(at) < largest,
+            ranks=ranks,
+            sample=shown,
+            activity=activity,
+            minority=(2 * largest > observed and len(ranks) < largest)
+            or (2 * len(waiting) > observed and activity not in WAITING),
+            since=max(one.since for one in same),
+            samples=min(one.samples for one in same),
         )
-        for at in found.values()
+        for (ranks, shown, same), activity in zip(places, doing, strict=True)
     ]
-    return sorted(groups, key=lambda one: (-len(one.ranks), one.ranks, _order(one.frames)))
+    return sorted(groups, key=lambda one: (-len(one.ranks), _order(one.sample)))
 
 
-def _order(frames: list[Frame]) -> list[tuple[str, str, int]]:
-    return [(frame.function, frame.file, frame.line) for frame in frames]
+def _doing(sample: Sample, *, serves: bool) -> Activity:
+    return "idle" if serves and is_idle(sample.frames) else activity_of(python_frames(sample.frames))
 
 
-def said(classes: list[StackClass], most: int = 6) -> list[str]:
-    """A line a class that trains: ``ranks 0-4,6-7 in all_reduce (...); rank 5 in __next__ (...), its loader in read``.
-
-    Beyond ``most`` groups only the number of ranks is told. Other threads are told of a minority's ranks only.
-    """
-    lines = []
-    for one in (one for one in classes if one.is_main):
-        parts = [f"{said_ranks(group.ranks)} in {_place(group, one, classes)}" for group in one.groups[:most]]
-        rest = {rank for group in one.groups[most:] for rank in group.ranks}
-        if rest:
-            parts.append(f"{said_ranks(rest)} in {len(one.groups) - most} other places")
-        if one.unobserved:
-            parts.append(f"{said_ranks(one.unobserved)} not observed")
-        lines.append("; ".join(parts) if not one.role else f"{one.role}: {'; '.join(parts)}")
-    return lines
+def _shown(same: list[Sample]) -> Sample:
+    lowest = min(one.rank for one in same)
+    return min((one for one in same if one.rank == lowest), key=_order)
 
 
-def _place(group: StackGroup, own: StackClass, classes: list[StackClass]) -> str:
-    if not group.minority:
-        return group.place
-    helpers = {
-        f", its {one.process_type} in {other.place}"
-        for one in classes
-        if one.role == own.role and one.process_type != own.process_type and one.thread == MAIN
-        for other in one.groups
-        if set(other.ranks) <= set(group.ranks)
-    }
-    return group.place + "".join(sorted(helpers))
+def _order(sample: Sample) -> tuple[int, list[tuple[str, str, int]], int]:
+    frames = [(frame.function, frame.file, frame.line) for frame in sample.frames]
+    return sample.rank, frames, sample.since

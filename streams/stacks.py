@@ -14,6 +14,7 @@ from functools import lru_cache
 import msgspec
 
 from schemas.events import Frame, Stack
+from schemas.identity import shortened
 from schemas.ids import stable_id
 from schemas.results import Activity, StackSpan
 
@@ -40,6 +41,8 @@ SHOWN_FRAMES = 24
 MAIN = "MainThread"
 MOST_SPANS = 64
 """Of one worker at a time; which threads are left out beyond that is said by ``telling``."""
+LONGEST_NAME = 80
+"""Characters of a function's or a file's name that are said."""
 
 
 def function_of(frame: Frame) -> str:
@@ -83,7 +86,8 @@ def activity_of(frames: list[Frame]) -> Activity:
     return "own"
 
 
-def _idle(frames: list[Frame]) -> bool:
+def is_idle(frames: list[Frame]) -> bool:
+    """Whether a thread that serves others has nothing to do: it waits for work."""
     return bool(frames) and function_of(python_frames(frames)[-1]) in _IDLE_LEAVES
 
 
@@ -98,7 +102,7 @@ def _is_python(frame: Frame) -> bool:
 
 def _span_of(event: Stack) -> StackSpan:
     activity = activity_of(event.frames)
-    if event.process_type != "trainer" and _idle(event.frames):
+    if event.process_type != "trainer" and is_idle(event.frames):
         activity = "idle"
     telling = python_frames(event.frames)
     names = [frame_name(frame) for frame in telling]
@@ -115,6 +119,7 @@ def _span_of(event: Stack) -> StackSpan:
         last=event.time,
         samples=1,
         failure=event.failure,
+        outer=max(0, len(event.frames) - SHOWN_FRAMES),
     )
 
 
@@ -195,6 +200,11 @@ def is_main(span: StackSpan) -> bool:
     return span.thread == MAIN
 
 
+def is_own(frame: Frame) -> bool:
+    """Whether the frame is of the job's own code, neither of Python's standard library nor of a package."""
+    return not (_STANDARD.search(frame.file) or _LIBRARY.search(frame.file))
+
+
 def place(frames: list[Frame]) -> str:
     """Where a thread is, as people say it: ``recv (distributed_c10d.py:2799) under forward (train.py:94)``.
 
@@ -202,10 +212,31 @@ def place(frames: list[Frame]) -> str:
     """
     telling = [frame for frame in frames if not _STANDARD.search(frame.file)] or frames
     own = [frame for frame in telling if not _LIBRARY.search(frame.file)]
-    shown = telling[-1:] + [frame for frame in own[-1:] if frame is not telling[-1]]
+    shown = [_known_by_name(telling)] if telling else []
+    shown += [frame for frame in own[-1:] if frame is not telling[-1]]
     return " under ".join(_said(frame) for frame in shown) or "no frames"
 
 
+def _known_by_name(frames: list[Frame]) -> Frame:
+    """The innermost frame; inside a library the innermost of which its users know the name.
+
+    Communication is told apart by its innermost name, whether or not anybody calls it by that.
+    """
+    if _activity_of_frame(function_of(frames[-1]), frames[-1].file) == "communication":
+        return frames[-1]
+    for frame in reversed(frames):
+        if not _LIBRARY.search(frame.file):
+            break
+        function = function_of(frame)
+        if not function.startswith("_") or function.endswith("__"):
+            return frame
+    return frames[-1]
+
+
 def _said(frame: Frame) -> str:
-    line = f":{frame.line}" if frame.line else ""
-    return f"{function_of(frame)} ({frame.file.rsplit('/', 1)[-1]}{line})"
+    folder, _, name = frame.file.rpartition("/")
+    if name == "__init__.py":
+        name = f"{folder.rpartition('/')[2]}/{name}"
+    where = shortened(name, LONGEST_NAME) + (f":{frame.line}" if frame.line else "")
+    function = shortened(function_of(frame), LONGEST_NAME)
+    return where if function == "<module>" else f"{function} ({where})"

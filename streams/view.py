@@ -27,6 +27,8 @@ WORD_NS = 2_000_000_000
 QUIET_NS = 60_000_000_000
 """A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
 SAMPLES_KEPT_NS = 60_000_000_000
+KEPT_FAILURES = 8
+LONGEST_FAILURE = 300
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
 
@@ -37,8 +39,9 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
     seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
-    the latest two samples of the main thread that show it at different places. ``threads`` stand for ``spans`` where
-    the view is written down (``streams/folding.py``).
+    the latest two samples of the main thread that show it at different places. ``failures`` has the time and the reason
+    of the latest sample that failed, by process type. ``threads`` stand for ``spans`` where the view is written down
+    (``streams/folding.py``).
     """
 
     identity: Identity
@@ -56,9 +59,11 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     moved: tuple[int, int] | None = None
     spans: dict[str, StackSpan] = {}
     threads: list[tuple[int, int, int, int, int]] = []
+    failures: dict[str, tuple[int, str]] = {}
 
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
+        self._remember_failures([span for span in spans if not span.frames])
         usable = [span for span in spans if span.frames]
         if not usable:
             return
@@ -71,6 +76,14 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
         newest = max((span.last for span in self.spans.values()), default=0)
         recent = [(key, span) for key, span in self.spans.items() if span.last > newest - SAMPLES_KEPT_NS]
         self.spans = dict(recent[at] for at in telling([span for _, span in recent]))
+
+    def _remember_failures(self, failed: list[StackSpan]) -> None:
+        for span in failed:
+            latest = (span.last, span.failure[:LONGEST_FAILURE] or "no frames")
+            self.failures[span.process_type] = max(latest, self.failures.get(span.process_type, latest))
+        if failed:
+            latest_kinds = sorted(self.failures, key=lambda kind: (self.failures[kind], kind))[-KEPT_FAILURES:]
+            self.failures = {kind: self.failures[kind] for kind in sorted(latest_kinds)}
 
     def main_span(self, since: int) -> StackSpan | None:
         """The main thread's latest sample from ``since`` on, or null."""
@@ -253,7 +266,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     def _mains(self) -> dict[int, dict[int, StackSpan]]:
         return {}
 
-    def suspect(self, rank: int, score: float, why: str) -> Suspect:
+    def suspect(self, rank: int, score: float, why: str, kind: str = "") -> Suspect:
         """The rank as a suspect, with its place."""
         member = self.members.get(rank)
         return Suspect(
@@ -264,6 +277,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             device=member.identity.device if member else None,
             score=score,
             why=why,
+            kind=kind,
         )
 
     def unobserved_since(self, time: int) -> list[int]:

@@ -8,14 +8,14 @@ nothing was observed, or nowhere, where ranks wait for each other in a circle.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
+from itertools import pairwise
 
 import msgspec
 
 from schemas.results import CollectiveState
-
-States = dict[int, dict[str, CollectiveState]]
-"""Each rank's latest state by group."""
+from streams.collectives import States
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
@@ -27,31 +27,36 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
 
 class Gathering(msgspec.Struct, kw_only=True):
-    """Who belongs to a place: ``here`` are at it, ``behind`` are at something else, ``idle`` have nothing outstanding.
+    """Who is at a place, and who of its group is still to come, ranks in their order.
 
-    All of those are still to come. ``unobserved`` have no dump; who has completed the operation is nowhere.
+    ``here`` are at it. Those still to come are at something else (``behind``), have nothing outstanding (``idle``) or
+    no dump (``unobserved``); who is missing at an earlier place of the group, or waits there, is told there alone, and
+    ``earlier`` is that place. The rest has completed it, or the dump does not show the group.
     """
 
-    members: list[int]
     here: list[int]
-    behind: list[int]
-    idle: list[int]
-    unobserved: list[int]
+    behind: list[int] = []
+    idle: list[int] = []
+    unobserved: list[int] = []
+    earlier: Place | None = None
 
     @property
-    def begins(self) -> bool:
-        """Whether a chain may begin here: not everybody that is still to come waits for something else himself."""
-        return bool(self.idle or self.unobserved or not self.behind)
+    def joined(self) -> bool:
+        """Whether nobody is still to come."""
+        return not self.behind and not self.idle and not self.unobserved and self.earlier is None
 
 
 class Waiting(msgspec.Struct, kw_only=True):
-    """Where everybody is who waits, and of each group the first place at which any does, in their order.
+    """Where everybody is who waits, by place, in their order.
 
-    Who is further on in a group waits for those at its first place, too. ``circles`` are places without a beginning.
+    ``blocked`` are all ranks that have anything outstanding, also where it is not known with whom. ``members`` are the
+    ranks of each group, ``known`` the groups of which dumps tell them. ``circles`` are places without a beginning.
     """
 
+    blocked: list[int]
     heads: dict[int, Place]
     members: dict[str, list[int]]
+    known: set[str]
     places: dict[Place, Gathering]
     circles: list[Place]
 
@@ -63,33 +68,50 @@ class Waiting(msgspec.Struct, kw_only=True):
     @property
     def joined(self) -> dict[Place, Gathering]:
         """The places to which everybody has come, without that the operation was completed."""
-        return {
-            place: who for place, who in self.places.items() if not who.behind and not who.idle and not who.unobserved
-        }
+        return {place: who for place, who in self.places.items() if who.joined}
 
     @property
     def unobserved(self) -> dict[int, Place]:
         """The ranks without a dump that are waited for, each with the first place."""
         return {rank: place for place, who in reversed(self.places.items()) for rank in who.unobserved}
 
+    def passed(self, place: Place) -> list[int]:
+        """The members of a joined place that are not at it."""
+        here = set(self.places[place].here)
+        return [rank for rank in self.members_of(place) if rank not in here]
+
+    def members_of(self, place: Place) -> list[int]:
+        """The ranks that a place is for."""
+        return list(place.pair) or self.members[place.group]
+
 
 def waiting_of(states: States) -> Waiting:
     """Who waits where. Time and memory grow with the ranks and with the members of the groups in which any wait."""
-    heads = {rank: place for rank, groups in sorted(states.items()) if (place := head_of(rank, groups)) is not None}
-    first: dict[tuple[str, tuple[int, ...]], Place] = {}
-    for place in heads.values():
-        first[place.group, place.pair] = min(place, first.get((place.group, place.pair), place))
-    here: dict[Place, list[int]] = {place: [] for place in sorted(first.values())}
+    blocked = sorted(rank for rank, groups in states.items() if any(map(outstanding, groups.values())))
+    heads = {rank: place for rank in blocked if (place := head_of(rank, states[rank])) is not None}
+    places: dict[Place, Gathering] = {place: Gathering(here=[]) for place in sorted(set(heads.values()))}
     for rank, place in heads.items():
-        if place in here:
-            here[place].append(rank)
-    members = _members(states)
-    places = {
-        place: _gathering(place, at_it, list(place.pair) or members[place.group], states, heads)
-        for place, at_it in here.items()
-    }
-    leading = {rank: first[place.group, place.pair] for rank, place in heads.items()}
-    return Waiting(heads=heads, members=members, places=places, circles=_circles(leading, places))
+        places[place].here.append(rank)
+    members, known = _members(states)
+    found = Waiting(blocked=blocked, heads=heads, members=members, known=known, places=places, circles=[])
+    waiting = set(blocked)
+    for places_of_group in _by_group(places):
+        _gather(places_of_group, found, states, waiting)
+    found.circles = _circles(found)
+    return found
+
+
+def _by_group(places: dict[Place, Gathering]) -> list[list[Place]]:
+    """Places that follow one another: those of a group by sequence; each send stands alone."""
+    found: dict[tuple[str, tuple[int, ...]], list[Place]] = defaultdict(list)
+    for place in places:
+        found[place.group, place.pair].append(place)
+    return list(found.values())
+
+
+def outstanding(one: CollectiveState) -> bool:
+    """Whether a rank has enqueued anything in a group that it has not completed, a send or receive as well."""
+    return one.outstanding or one.last_enqueued > one.last_completed
 
 
 def head_of(rank: int, groups: dict[str, CollectiveState]) -> Place | None:
@@ -118,8 +140,8 @@ def _pair(state: CollectiveState, rank: int, sender: int, receiver: int) -> tupl
     return (sender, receiver) if sender in ranks and receiver in ranks else ()
 
 
-def _members(states: States) -> dict[str, list[int]]:
-    """The ranks of each group: as dumps tell them, or else those whose dumps show it."""
+def _members(states: States) -> tuple[dict[str, list[int]], set[str]]:
+    """The ranks of each group, as dumps tell them or else those whose dumps show it; and which groups dumps tell."""
     told: dict[str, CollectiveState] = {}
     shown: dict[str, list[int]] = defaultdict(list)
     for rank, groups in sorted(states.items()):
@@ -127,35 +149,51 @@ def _members(states: States) -> dict[str, list[int]]:
             shown[one.group].append(rank)
             if one.ranks or one.runs:
                 told[one.group] = one
-    return {group: sorted(told[group].members if group in told else ranks) for group, ranks in shown.items()}
+    return {group: sorted(told[group].members if group in told else ranks) for group, ranks in shown.items()}, set(told)
 
 
-def _gathering(place: Place, here: list[int], members: list[int], states: States, heads: dict[int, Place]) -> Gathering:
-    found = Gathering(members=members, here=here, behind=[], idle=[], unobserved=[])
-    for rank in members:
-        if heads.get(rank) == place:
+def _gather(ordered: list[Place], found: Waiting, states: States, waiting: set[int]) -> None:
+    """Tell each member that is still to come at the first place of its group that it has not completed."""
+    sequences = [place.sequence for place in ordered]
+    for before, place in pairwise(ordered):
+        found.places[place].earlier = before
+    heads = set(ordered)
+    for rank in found.members_of(ordered[0]):
+        if found.heads.get(rank) in heads:
             continue
         if rank not in states:
-            found.unobserved.append(rank)
+            found.places[ordered[0]].unobserved.append(rank)
             continue
-        own = states[rank].get(place.group)
-        if own is None or (not place.pair and own.last_completed >= place.sequence):
-            # What a dump does not show of a group cannot be told from what has not been.
-            continue
-        (found.behind if rank in heads else found.idle).append(rank)
-    return found
+        own = states[rank].get(ordered[0].group)
+        at = 0
+        if not ordered[0].pair:
+            at = bisect_right(sequences, own.last_completed) if own is not None else len(ordered)
+        if at < len(ordered):
+            who = found.places[ordered[at]]
+            (who.behind if rank in waiting else who.idle).append(rank)
 
 
-def _circles(heads: dict[int, Place], places: dict[Place, Gathering]) -> list[Place]:
-    """The places from which no beginning can be reached."""
+def _circles(found: Waiting) -> list[Place]:
+    """The places from which no beginning can be reached.
+
+    A chain begins where not everybody that is still to come is known to wait for something else.
+    """
     waiting_for: dict[Place, set[Place]] = defaultdict(set)
-    for place, who in places.items():
+    more = []
+    for place, who in found.places.items():
+        begins = who.joined or who.idle or who.unobserved
         for rank in who.behind:
-            waiting_for[heads[rank]].add(place)
-    reached = {place for place, who in places.items() if who.begins}
-    more = sorted(reached)
+            if rank in found.heads:
+                waiting_for[found.heads[rank]].add(place)
+            else:
+                begins = True
+        if who.earlier is not None:
+            waiting_for[who.earlier].add(place)
+        if begins:
+            more.append(place)
+    reached = set(more)
     while more:
         for place in waiting_for[more.pop()] - reached:
             reached.add(place)
             more.append(place)
-    return [place for place in places if place not in reached]
+    return [place for place in found.places if place not in reached]

@@ -99,15 +99,15 @@ class Wrong(msgspec.Struct, frozen=True):
 class Job:
     """The job once nothing moves any more."""
 
-    def __init__(self, shape: Shape, wrong: Wrong, iterations: int = 3, ahead: int = 64) -> None:
-        self.shape, self.wrong = shape, wrong
-        self.length = len(shape.iteration(wrong.rank))
+    def __init__(self, shape: Shape, *wrong: Wrong, iterations: int = 3, ahead: int = 64) -> None:
+        self.shape, self.wrong = shape, {one.rank: one for one in wrong}
         self.programs = {rank: shape.iteration(rank) * iterations for rank in shape.ranks}
-        if wrong.fault == "another operation":
-            right = self.programs[wrong.rank][wrong.at]
-            self.programs[wrong.rank][wrong.at] = Operation("broadcast", right.group, right.peer)
-        if wrong.fault == "left out":
-            del self.programs[wrong.rank][wrong.at]
+        for one in wrong:
+            if one.fault == "another operation":
+                right = self.programs[one.rank][one.at]
+                self.programs[one.rank][one.at] = Operation("broadcast", right.group, right.peer)
+            if one.fault == "left out":
+                del self.programs[one.rank][one.at]
         self.enqueued = dict.fromkeys(shape.ranks, 0)
         self.completed = dict.fromkeys(shape.ranks, 0)
         while self._advance(ahead):
@@ -141,19 +141,21 @@ class Job:
         """How far the program may enqueue: to the end of the iteration that its device is in."""
         ends = (self.completed[rank] // self.length_of(rank) + 1) * self.length_of(rank)
         limit = min(ends, self.completed[rank] + ahead, len(self.programs[rank]))
-        if self.wrong.fault == "process stops" and rank == self.wrong.rank:
-            return min(limit, self.wrong.at)
-        return limit
+        return min(limit, self._stops(rank, "process stops", limit))
+
+    def _stops(self, rank: int, fault: Fault, never: int) -> int:
+        """The operation before which a rank's process or device stops, else ``never``."""
+        wrong = self.wrong.get(rank)
+        return wrong.at if wrong is not None and wrong.fault == fault else never
 
     def length_of(self, rank: int) -> int:
         return len(self.shape.iteration(rank))
 
     def _head(self, rank: int) -> Operation | None:
         """What the rank's device is at, null where nothing is enqueued or the device has stopped before it."""
-        at_operation = self.completed[rank]
-        if self.wrong.fault == "device stops" and rank == self.wrong.rank and at_operation >= self.wrong.at:
-            return None
-        return self.programs[rank][at_operation] if at_operation < self.enqueued[rank] else None
+        place = self.completed[rank]
+        stops = place >= self._stops(rank, "device stops", place + 1)
+        return None if stops or place >= self.enqueued[rank] else self.programs[rank][place]
 
     def _meets(self, rank: int, other: int, heads: dict[int, Operation | None]) -> bool:
         mine, theirs = heads[rank], heads[other]
@@ -211,15 +213,18 @@ SHAPES = (Shape(1, 8, 1), Shape(2, 2, 2), Shape(1, 2, 4), Shape(4, 2, 1), Shape(
 FAULTS: tuple[Fault, ...] = ("process stops", "device stops", "another operation", "left out")
 
 
-def drawn(seed: int) -> Job:
-    """A job in which something goes wrong somewhere in its second iteration."""
+def drawn(seed: int, faults: int = 1) -> Job:
+    """A job in which something goes wrong somewhere in its second iteration, on one rank or on several in one way."""
     dice = random.Random(seed)
     shape = dice.choice(SHAPES)
-    rank = dice.choice(shape.ranks)
-    length = len(shape.iteration(rank))
     fault = dice.choice(FAULTS)
-    where = length + dice.randrange(length)
+    wrong = [_drawn(dice, shape, fault, rank) for rank in dice.sample(shape.ranks, faults)]
+    return Job(shape, *wrong, ahead=dice.choice([1, 3, 64]))
+
+
+def _drawn(dice: random.Random, shape: Shape, fault: Fault, rank: int) -> Wrong:
+    program = shape.iteration(rank)
+    places = list(range(len(program)))
     if fault in ("another operation", "left out"):
-        program = shape.iteration(rank)
-        where = length + dice.choice([place for place, one in enumerate(program) if one.peer is None])
-    return Job(shape, Wrong(fault, rank, where), ahead=dice.choice([1, 3, 64]))
+        places = [place for place in places if program[place].peer is None]
+    return Wrong(fault, rank, len(program) + dice.choice(places))

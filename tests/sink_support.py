@@ -23,6 +23,7 @@ SINGLE_TOPICS = {
     "template": "templates",
     "library": "library",
     "anomaly": "anomalies",
+    "merged_stacks": "merged.stacks",
     "incident": "incidents",
     "dead_letter": "dead-letters",
 }
@@ -232,6 +233,50 @@ def anomaly(name: str = "a1") -> results.Anomaly:
     )
 
 
+def stack_class(**changes: object) -> results.MergedClass:
+    values = results.MergedClass(
+        process_type="trainer",
+        thread="MainThread",
+        role="trainer",
+        observed="0-2,4-6",
+        unobserved=[results.Unobserved(ranks="3", reason="Permission denied")],
+        groups=[
+            results.MergedGroup(
+                ranks="0-2,4,6",
+                activity="communication",
+                place="all_reduce (dist.py:99)",
+                frames=[events.Frame("main", "train.py", 10), events.Frame("all_reduce", "dist.py", 99)],
+                since=T0 + 7,
+                samples=3,
+            ),
+            results.MergedGroup(ranks="5", activity="data", place="next (loader.py:7)", minority=True, outer=2),
+        ],
+        rest=1,
+        rest_ranks="2",
+        text="ranks 0-2,4,6 in all_reduce (dist.py:99); rank 5 in next (loader.py:7)",
+    )
+    return msgspec.structs.replace(values, **changes)
+
+
+def merged_stacks(start: int = T0, **changes: object) -> results.MergedStacks:
+    unseen = results.MergedClass(
+        process_type="trainer", thread="MainThread", role="critic", text="ranks 7-8 not observed"
+    )
+    values = results.MergedStacks(
+        id=f"m-{start}",
+        job="job1",
+        attempt="0",
+        start=start,
+        end=start + 10 * S,
+        since=start - 9 * S,
+        iteration=40,
+        phase="train",
+        classes=[stack_class(), unseen],
+        rest=2,
+    )
+    return msgspec.structs.replace(values, **changes)
+
+
 def incident(revision: int = 1, **changes: object) -> results.Incident:
     values = results.Incident(
         id="i1",
@@ -263,6 +308,7 @@ def incident(revision: int = 1, **changes: object) -> results.Incident:
         ],
         notification_key="n1",
         library="healthy 3 (v1)",
+        stacks=[stack_class()],
     )
     return msgspec.structs.replace(values, **changes)
 
@@ -307,6 +353,8 @@ def everything() -> list[msgspec.Struct]:
         template(),
         library(),
         anomaly(),
+        merged_stacks(),
+        merged_stacks(T0 - 10 * S),
         incident(),
         incident(2, status="resolved"),
         dead_letter(),

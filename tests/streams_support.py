@@ -45,8 +45,8 @@ BASE = 1_795_975_830 * SECOND
 """The start of a window of ten seconds."""
 CONFIG = StreamConfig()
 SHARED = Path(__file__).resolve().parents[2] / "shared/data/recorded"
-RESULTS = ("windows", "anomalies", "incidents", "templates", "late")
-JUDGED = ("anomalies", "incidents", "templates")
+RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "templates", "late")
+JUDGED = ("anomalies", "merged.stacks", "incidents", "templates")
 RANKS_PER_NODE = 2
 TOPIC_OF = {kind: topic for topic, kind in RAW_KINDS.items()}
 
@@ -155,6 +155,23 @@ class Script:
                 )
                 self.send(worker(self.job, rank, attempt), sample)
 
+    def timed(self, ranks: int, first: int, last: int, late: Callable[[int, int], float]) -> None:
+        """One all-reduce a step as an inspector writes it down; ``late`` are the ms by which a rank joins later."""
+        for step in range(first, last + 1):
+            latest = max(late(rank, step) for rank in range(ranks))
+            for rank in range(ranks):
+                one = Collective(
+                    time=at(step + 0.7),
+                    group="communicator 0xa1",
+                    sequence=step,
+                    operation="AllReduce",
+                    state="completed",
+                    tool="inspector",
+                    size=1 << 20,
+                    duration=round((20 + (rank * 7 + step) % 5 / 10 + latest - late(rank, step)) * 1_000_000),
+                )
+                self.send(worker(self.job, rank), one)
+
     def dumps(self, ranks: int, second: int, outside: int) -> None:
         for rank in range(ranks):
             for sequence in (40, 41):
@@ -183,7 +200,7 @@ def recording_of(*scripts: Script) -> Recording:
 
 
 def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
-    """Rank 5 (or the last) stays in its data loader after iteration 30; the others wait for it."""
+    """Rank 5 (or the last) stays in its data loader after iteration 30, the others wait; a signal stops it at 60."""
     script = Script(job, flush_s)
     stuck = min(5, ranks - 1)
     script.start(ranks)
@@ -191,15 +208,21 @@ def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
     script.alive(ranks, 0, 70)
     script.stacks(ranks, range(35, 70, 5), stuck)
     script.dumps(ranks, 55, stuck)
+    for second in range(60, 69, 2):
+        for rank in range(ranks):
+            states = {"process_running": 0.0, "process_stopped": 1.0} if rank == stuck else {"process_running": 0.0}
+            for name, value in states.items():
+                script.send(worker(job, rank), Metric(time=at(second + 0.3), name=name, value=value, pid=pid_of(rank)))
     return script
 
 
 def slowing(job: str = "slow", ranks: int = 8, steps: int = 70, flush_s: int = 1) -> Script:
-    """Rank 3 computes 1.8 times as long from step 30 on."""
+    """Rank 3 computes 1.8 times as long from step 30 on; from step 10 on it joins collectives later than the others."""
     script = Script(job, flush_s)
     script.start(ranks)
     script.train(ranks, 1, steps, compute=lambda rank, step: 540.0 if rank == 3 and step >= 30 else 300.0)
     script.alive(ranks, 0, steps)
+    script.timed(ranks, 1, steps, lambda rank, step: 240.0 if rank == 3 and step >= 10 else 0.0)
     return script
 
 
@@ -250,6 +273,7 @@ def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
     script.start(ranks)
     script.train(ranks, 1, seconds)
     script.alive(ranks, 0, seconds)
+    script.timed(ranks, 1, seconds, lambda _rank, _step: 0.0)
     return script
 
 
@@ -419,7 +443,7 @@ def folded(log: Any, topics: Sequence[str] = RESULTS) -> dict[str, list[bytes]]:
 def records(log: Any, topic: str) -> list[Any]:
     """Decoded records of a topic, partition by partition, progress left out."""
     kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
-    kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice"}
+    kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 

@@ -1,4 +1,4 @@
-"""Collectives out of flight-recorder dumps, and the table that says when those were captured."""
+"""Collectives out of flight-recorder dumps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 
 import msgspec
 
+from producers.captures import Captures
 from producers.inputs import Unused
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.readers.dumps import Dump, Group, Status, created, integer, text
-from producers.rows import Fields, Row, Rows, read_rows
-from producers.scan import Source
+from producers.rows import Fields, Row
 from schemas.events import Collective, TimeSource
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
@@ -24,18 +24,9 @@ _MOST_KEPT = 200
 _LONGEST_RANKS = 60
 _LONGEST_TIMEOUT_MS = 86_400_000
 _TRAILING_NUMBER = re.compile(r"(\d{1,9})\D{0,8}$")
+_PAIR = re.compile(r"(?:->|<-)(\d{1,7})$")
 State = Literal["enqueued", "started", "completed"]
 Shared = tuple[str, tuple[int, ...]]
-
-
-def fits_table(fields: Fields) -> bool:
-    """Whether a row says when a dump was captured."""
-    return {"file", "captured"} <= fields.keys()
-
-
-def read_table(source: Source) -> Rows:
-    """The rows of a table of capture times. Raises OSError."""
-    return read_rows(source, fits_table, clock="captured")
 
 
 def notes(dump: Dump) -> list[Unused]:
@@ -85,7 +76,7 @@ class _Beside(msgspec.Struct):
                 self.expires = min(expires, self.expires or expires)
 
 
-def observe(dumps: Sequence[Dump], tables: Sequence[Rows], owners: Owners) -> Iterable[Observation]:
+def observe(dumps: Sequence[Dump], captures: Captures, owners: Owners) -> Iterable[Observation]:
     """The last operations of every group, all that are not completed, and how far the rank had come in each group.
 
     All is observed when the dump was captured.
@@ -94,11 +85,11 @@ def observe(dumps: Sequence[Dump], tables: Sequence[Rows], owners: Owners) -> It
     for dump in dumps:
         folders[_folder(dump.file)].learn(dump)
     for dump in dumps:
-        yield from _observe(dump, folders[_folder(dump.file)], tables, owners)
+        yield from _observe(dump, folders[_folder(dump.file)], captures, owners)
 
 
-def _observe(dump: Dump, beside: _Beside, tables: Sequence[Rows], owners: Owners) -> Iterable[Observation]:
-    capture = _capture(dump.file, [table for table in tables if owners.beside(table.file, dump.file)])
+def _observe(dump: Dump, beside: _Beside, captures: Captures, owners: Owners) -> Iterable[Observation]:
+    capture = _capture(dump.file, captures.of(dump.file))
     time = capture.time or beside.time
     if not time:
         return
@@ -147,30 +138,17 @@ def _status(status: Status, group: Group, time: int, source: TimeSource) -> Iter
             )
 
 
-def _capture(file: str, tables: Sequence[Rows]) -> _Capture:
+def _capture(file: str, rows: Sequence[Row]) -> _Capture:
     """A table speaks of the files beside and below it, the nearest one counts; the rank ends the file's name else."""
     name = file.rpartition("/")[2]
     trailing = _TRAILING_NUMBER.search(name)
     rank = int(trailing.group(1)) if trailing else None
     best: int | None = None
-    for row in nearest_rows(file, tables):
+    for row in rows:
         stated = row.integer("rank")
         rank = rank if stated is None else stated
         best = row.time if best is None else max(best, row.time)
     return _Capture(rank, best)
-
-
-def nearest_rows(file: str, tables: Sequence[Rows]) -> list[Row]:
-    """What the tables nearest to a file say of its capture."""
-    name = file.rpartition("/")[2]
-    found: list[tuple[int, Row]] = []
-    for table in tables:
-        beside = _folder(table.file)
-        if not beside or file.startswith(f"{beside}/"):
-            names = (name, file[len(beside) + 1 :] if beside else file)
-            found += [(len(beside), row) for row in table.rows if row.text("file") in names]
-    nearest = max((depth for depth, _ in found), default=0)
-    return [row for depth, row in found if depth == nearest]
 
 
 def _folder(file: str) -> str:
@@ -231,4 +209,20 @@ def _event(entry: Fields, group: Group, time: int, source: TimeSource) -> Collec
         dtype=text(dtypes[0]) if isinstance(dtypes, list | tuple) and dtypes else "",
         created=created(entry),
         point_to_point=point_to_point,
+        duration=_duration(entry.get("duration_ms")),
+        peer=_peer(entry, group) if point_to_point else None,
     )
+
+
+def _duration(value: object) -> int:
+    """How long an operation took (ns), where the recorder was told to time them; 0 where it was not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST_TIMEOUT_MS:
+        return 0
+    return round(value * 1_000_000)
+
+
+def _peer(entry: Fields, group: Group) -> int | None:
+    """The rank that an operation sends to or receives from; its name has the places of both in the group."""
+    found = _PAIR.search(text(entry.get("profiling_name")))
+    place = int(found.group(1)) if found else len(group.ranks)
+    return group.ranks[place] if place < len(group.ranks) else None

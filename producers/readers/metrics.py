@@ -108,10 +108,14 @@ def _states(row: Row) -> list[Metric]:
     status = row.text("status")
     if not status:
         return []
-    return [
+    told = [
         Metric(time=row.time, name=name, value=float(status == state), unit="", pid=row.integer("pid"))
         for name, state in _STATES.items()
     ]
+    if status == "stopped":
+        # Few processes ever are, so it is told only of those.
+        told.append(Metric(time=row.time, name="process_stopped", value=1.0, unit="", pid=row.integer("pid")))
+    return told
 
 
 def _heartbeats(table: Rows, owners: Owners) -> list[Observation]:

@@ -67,7 +67,7 @@ _HEADS = (SPY_HEAD, FAULT_HEAD, _PYSTACK_HEAD, _GDB_HEAD)
 
 
 class _Open(msgspec.Struct):
-    """The thread that is being read; ``reverse`` if it is printed outermost first."""
+    """The thread that is being read; ``reverse`` if it is printed outermost first, ``cut`` if its outermost are not."""
 
     id: str
     name: str = ""
@@ -75,6 +75,8 @@ class _Open(msgspec.Struct):
     frames: list[dict[str, object]] = []
     reverse: bool = False
     of_spy: bool = False
+    of_fault: bool = False
+    cut: bool = False
     latest: int = -1
 
     def closed(self) -> Thread:
@@ -85,6 +87,7 @@ class _Open(msgspec.Struct):
             active=self.active,
             frames=self.frames[::-1] if self.reverse else self.frames,
             named=self.of_spy,
+            cut=self.cut and self.of_fault,
         )
 
 
@@ -113,6 +116,8 @@ class _Reader:
             self._thread = None
             self._sample.error = self._sample.error or "the text ends within a stack"
         self._close()
+        if not whole and self._sample is not None:
+            self._sample.more = True
         return self.samples[:MOST_SAMPLES]
 
     def _close(self) -> None:
@@ -141,6 +146,10 @@ class _Reader:
         for head in _HEADS:
             if found := head.fullmatch(text):
                 return self._begin(number, _opened(head, found))
+        if text == "..." and self._sample is not None:
+            # It prints a hundred threads, and the main one last.
+            self._sample.more = True
+            return True
         if text == _PY_BT:
             alone = self._thread is None or bool(self._thread.frames)
             return self._begin(number, _Open("", frames=[])) if alone else True
@@ -172,6 +181,7 @@ class _Reader:
     def _beside(self, number: int, text: str) -> bool:
         within = self._thread is not None and not self._thread.of_spy
         if within and (text.startswith(_SOURCE) or FAULT_MORE.fullmatch(text)):
+            self._cut(text)
             return True
         if found := _PROCESS.match(text):
             pid, before = int(found["pid"]), self._sample
@@ -192,6 +202,11 @@ class _Reader:
             again = self._process(number, True)
             again.rank, again.pid, again.node = before.rank, before.pid, before.node
         return self._told(number, text) or self._failed(number, text) or _BESIDE.match(text) is not None
+
+    def _cut(self, text: str) -> None:
+        """Faulthandler shows the innermost hundred frames of a thread."""
+        if self._thread is not None and text == "  ...":
+            self._thread.cut = True
 
     def _attached(self, number: int, pid: int) -> bool:
         """Gdb says at the end, too, whom it looked at."""
@@ -228,7 +243,9 @@ class _Reader:
 def _opened(head: re.Pattern[str], found: re.Match[str]) -> _Open:
     spied = head is SPY_HEAD
     active = found["status"] == "active" if spied else None
-    return _Open(found["id"], found["name"] or "", active, [], reverse=head is _PYSTACK_HEAD, of_spy=spied)
+    thread = _Open(found["id"], found["name"] or "", active, [], reverse=head is _PYSTACK_HEAD, of_spy=spied)
+    thread.of_fault = head is FAULT_HEAD
+    return thread
 
 
 def _tell(sample: Sample, key: str, value: str) -> None:

@@ -7,7 +7,7 @@ first, as FLAME and probing write them.
 from __future__ import annotations
 
 from producers.inputs import Unused
-from producers.rows import Fields, is_array, printable, values
+from producers.rows import Fields, is_array, printable, sample, values
 from producers.samples import MOST_BYTES, Dumped, Sample, Thread, named
 from producers.scan import Source
 
@@ -17,8 +17,10 @@ _PARTIAL = "lto_priv"
 
 def read(source: Source) -> Dumped | None:
     """The samples of a file, null if it holds something else. Raises OSError."""
-    if not is_array(source.path) or source.size > MOST_BYTES:
+    if not is_array(source.path):
         return None
+    if source.size > MOST_BYTES:
+        return _too_large(source)
     rows: list[Fields] = []
     unused: list[Unused] = []
     for number, value in values(source.path):
@@ -34,6 +36,15 @@ def read(source: Source) -> Dumped | None:
         frames = [frame for row in rows if (frame := _frame(row)) is not None]
         return Dumped(source.file, [Sample(line=1, threads=[Thread(frames=frames)] if frames else [])], 0, unused)
     return None
+
+
+def _too_large(source: Source) -> Dumped | None:
+    """What a file says that is too large, if it holds stacks or is called so: a sample that failed."""
+    rows = sample(source.path)
+    stacks = all(_is_thread(row) or _frame_in(row) is not None for row in rows) if rows else named(source.file)
+    reason = f"stacks of {source.size} bytes, more than {MOST_BYTES}; left aside"
+    found = Dumped(source.file, [Sample(line=1, error=reason)], 0, [Unused(source.file, 0, reason)])
+    return found if stacks else None
 
 
 def _is_thread(row: Fields) -> bool:

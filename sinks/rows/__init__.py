@@ -9,6 +9,7 @@ from sinks.rows.common import Block, Columns
 from sinks.rows.events import EVENT_KINDS, event_block
 from sinks.rows.failures import dead_letter_block, late_block
 from sinks.rows.findings import anomaly_block, incident_block, library_block, template_block
+from sinks.rows.stacks import merged_block
 from sinks.rows.windows import window_blocks
 
 __all__ = ["Block", "Columns", "blocks_of", "dead_letter_block"]
@@ -25,6 +26,8 @@ def blocks_of(kind: str, record: Any, run_id: str, sent: int) -> list[Block]:
         return window_blocks(record, run_id)
     if kind == "dead_letter":
         return [dead_letter_block(record, run_id, sent)]
+    if kind == "merged_stacks":
+        return [merged_block(record, run_id)] if record.classes else []
     if kind == "library":
         return [library_block(record, run_id)] if record.templates else []
     single_block = _SINGLES.get(kind)

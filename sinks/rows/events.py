@@ -74,6 +74,13 @@ def _collectives(events: Sequence[Collective]) -> Columns:
         "dtype": [event.dtype for event in events],
         "created": [event.created or None for event in events],
         "point_to_point": [event.point_to_point for event in events],
+        "tool": [event.tool for event in events],
+        "started": [event.started or None for event in events],
+        "duration_ns": [event.duration or None for event in events],
+        "size_bytes": [event.size or None for event in events],
+        "bandwidth_gbs": [event.bandwidth for event in events],
+        "algorithm": [event.algorithm for event in events],
+        "peer": [event.peer for event in events],
     }
 
 

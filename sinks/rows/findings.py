@@ -153,4 +153,5 @@ def _grounds(incident: Incident) -> dict[str, Any]:
         "evidence_detectors": [piece.detector for piece in incident.evidence],
         "evidence_texts": [piece.text for piece in incident.evidence],
         "evidence_peers": [piece.peers for piece in incident.evidence],
+        "stacks": [kind.text for kind in incident.stacks],
     }

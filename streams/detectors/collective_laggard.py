@@ -1,10 +1,10 @@
-"""Collectives during a stall (hang): who never enqueued what the group waits for, or took two in the wrong order.
+"""Collectives during a stall (hang): where the waits of all ranks begin, and who stands apart there.
 
-Per group, from dumps: ranks that wait at sequence k against ranks that never came to k. A laggard that waits in
-another group is a link of a chain, not its beginning. Where two groups wait for each other, the few of those that
-belong to both stand apart who took the two operations in the other order. Dumps that show no sends of a job that has
-pipeline stages cannot tell who waits in one: then laggards are only *perhaps* to blame. A rank that has not completed
-what all others of its group have is not waiting for them: its device has stopped, whatever it went on to enqueue.
+From dumps: a rank that has nothing outstanding while others wait for it, one whose device has stopped or has not begun
+what the others have, one that brought another operation than its peers or left one out (``streams/apart.py``). Dumps
+that show no sends of a job that has pipeline stages cannot tell who waits in one: then who has nothing outstanding is
+only *perhaps* to blame. Where nothing tells the ranks apart, the place is named instead, and nobody. Where dumps tell
+nobody apart, the counts that watchdogs print may.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
-from streams.collectives import States, awaited, laggards, mismatched, out_of_order, shows_all_waits, stopped, waits_of
+from streams.apart import Apart, apart
+from streams.collectives import States
 from streams.detectors.registry import JobDetector, register
+from streams.printed_progress import dumped_of, printed_apart, printed_of
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
 from streams.view import AttemptView, AttemptWindow
 
 GROUPS_KEPT = 256
+TOGETHER_NS = 60 * SECOND
+"""Within how long of one another ranks print the same timeout."""
 
 
 class CollectiveLaggardConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +37,63 @@ class CollectiveLaggardState(msgspec.Struct, kw_only=True):
     reached: States = {}
 
 
+class _Words(msgspec.Struct, frozen=True):
+    """What is said of ranks that stand apart, the operation in the braces, and what they are in the hang.
+
+    ``absent``: they have not come to what others wait for, C4's *non-communication hang*.
+    """
+
+    text: str
+    why: str
+    kind: str
+    area: Area = "unknown"
+    absent: bool = False
+
+
+_IDLE = "never enqueued {}, nothing outstanding"
+_OTHER = ("enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else")
+_STOPPED = ("never completed {}", "has not completed {}, which its peers have")
+_WORDS = {
+    "never_enqueued": _Words("never enqueued {}", _IDLE, "blocker", absent=True),
+    "outrun": _Words(
+        "stopped short of its peers at {}",
+        "stopped short of peers that wait for the same, at {}",
+        "blocker",
+        absent=True,
+    ),
+    "perhaps_waiting": _Words(
+        "never enqueued {}; the dumps show no sends, so some of them may only wait in one",
+        _IDLE,
+        "blocker",
+        absent=True,
+    ),
+    "out_of_order": _Words(
+        "never enqueued {}",
+        "left out {} and went on to the next, unlike its peers in both groups",
+        "mismatched",
+        "code",
+        absent=True,
+    ),
+    "mismatched": _Words(*_OTHER, "mismatched", "code"),
+    "never_started": _Words(
+        "enqueued and did not begin {}",
+        "its device has not begun {}, which those of its peers have",
+        "stopped_device",
+        "hardware",
+    ),
+    "never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),
+    "printed_behind": _Words("never enqueued {}, by printed counts", _IDLE, "blocker", absent=True),
+    "printed_perhaps": _Words(
+        "never enqueued {}, by printed counts; these do not show all that a rank may wait for",
+        _IDLE,
+        "blocker",
+        absent=True,
+    ),
+    "printed_mismatched": _Words(*_OTHER, "mismatched", "code"),
+    "printed_never_completed": _Words(*_STOPPED, "stopped_device", "hardware"),
+}
+
+
 @register
 class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardState]):
     """Contrasts how far the ranks of each group have come."""
@@ -42,67 +103,74 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
     state_type = CollectiveLaggardState
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """At most one finding a window, and only for dumps captured during a stall."""
-        for summary in window.summaries:
-            if summary.identity.rank is not None:
-                groups = self.state.reached.setdefault(summary.identity.rank, {})
-                groups.update({one.group: one for one in summary.collectives})
-                latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
-                self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
-        stall = stall_of(view, window, self.config.stall) or self._by_dumps(view, window)
+        """At most one finding a window, and only for what was captured or printed during a stall."""
+        self._remember(window)
+        stall = (
+            stall_of(view, window, self.config.stall) or self._by_dumps(view, window) or self._by_lines(view, window)
+        )
         if stall is None:
             return []
         current = {
             rank: {name: one for name, one in groups.items() if one.captured > stall.since + 2 * stall.step}
             for rank, groups in sorted(self.state.reached.items())
         }
-        return self._contrast(view, window, stall, {rank: groups for rank, groups in current.items() if groups})
+        current = {rank: groups for rank, groups in current.items() if groups}
+        dumped = dumped_of(current)
+        stages = view.layout.get("pp")
+        by_dumps = apart(dumped, stages=stages)
+        if by_dumps is not None and by_dumps.ranks:
+            return [self._finding(view, window, stall, dumped, by_dumps)]
+        by_counts = printed_apart(current, view.expected, world_known=view.world_size is not None)
+        if by_counts is not None:
+            return [self._finding(view, window, stall, printed_of(current), by_counts)]
+        return [self._finding(view, window, stall, dumped, by_dumps)] if by_dumps is not None else []
+
+    def _remember(self, window: AttemptWindow) -> None:
+        for summary in window.summaries:
+            if summary.identity.rank is not None:
+                groups = self.state.reached.setdefault(summary.identity.rank, {})
+                groups.update({one.group: one for one in summary.collectives})
+                latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
+                self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
 
     def _by_dumps(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
         """The stall that dumps show by themselves, where no iteration was ever reported: half of them wait for long."""
         if view.clock.time is not None or over(view):
             return None
-        waits = [
-            [one for one in groups.values() if _long(one, self.config.stall)] for groups in self.state.reached.values()
-        ]
+        dumped = dumped_of(self.state.reached)
+        waits = [[one.oldest_at for one in groups.values() if self._long(one)] for groups in dumped.values()]
         if 2 * sum(map(bool, waits)) < len(waits) or not any(waits):
             return None
-        since = min(one.oldest_at for found in waits for one in found)
-        silence = window.end - since
-        return Stall(
-            since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=since
-        )
+        return _stall(view, window, min(begun for found in waits for begun in found), None)
 
-    def _contrast(self, view: AttemptView, window: AttemptWindow, stall: Stall, current: States) -> list[Anomaly]:
-        blocked = sorted(rank for rank, waits in waits_of(current).items() if waits)
-        device = stopped(current)
-        if 0 < 2 * len(device) < len(current):
-            return [self._finding(view, window, stall, current, "never_completed", device, blocked)]
-        behind = laggards(current)
-        if blocked and 0 < len(behind) < len(blocked):
-            certain = shows_all_waits(current) or view.layout.get("pp") == 1
-            grounds = "never_enqueued" if certain else "perhaps_waiting"
-            return [self._finding(view, window, stall, current, grounds, behind, blocked)]
-        apart = out_of_order(current)
-        if apart:
-            return [self._finding(view, window, stall, current, "out_of_order", apart, blocked)]
-        unlike = mismatched(current)
-        if unlike:
-            return [self._finding(view, window, stall, current, "mismatched", unlike, blocked)]
-        return []
+    def _by_lines(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
+        """The stall that watchdogs print: half of all ranks have just said for how long they have waited.
 
-    def _finding(
-        self,
-        view: AttemptView,
-        window: AttemptWindow,
-        stall: Stall,
-        current: States,
-        grounds: str,
-        apart: dict[int, CollectiveState],
-        blocked: list[int],
-    ) -> Anomaly:
-        words = _WORDS[grounds]
-        victims = [rank for rank in blocked if rank not in apart]
+        Their processes end at once, so the attempt may be over by the end of the window.
+        """
+        printing = any(one.printed for summary in window.summaries for one in summary.collectives)
+        if not printing or view.stopped is not None or view.finished or view.superseded is not None:
+            return None
+        waits = [
+            [one.oldest_at for one in groups.values() if one.captured > window.end - TOGETHER_NS and self._long(one)]
+            for groups in printed_of(self.state.reached).values()
+        ]
+        if 2 * sum(map(bool, waits)) < len(view.expected) or not any(waits):
+            return None
+        return _stall(view, window, min(begun for found in waits for begun in found), view.clock.iteration)
+
+    def _long(self, one: CollectiveState) -> bool:
+        """Whether an operation is known to have waited for long when this was seen."""
+        return one.oldest >= 0 and one.oldest_at > 0 and one.captured - one.oldest_at >= self._critical_ns
+
+    @property
+    def _critical_ns(self) -> float:
+        return self.config.stall.critical_s * SECOND
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, stall: Stall, states: States, found: Apart) -> Anomaly:
+        words = _WORDS.get(found.grounds)
+        victims = [rank for rank in found.blocked if rank not in found.ranks]
+        unseen = found.others if found.grounds in _UNSEEN else []
         return self.anomaly(
             window,
             "job",
@@ -110,55 +178,92 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
             axis="space",
             layer="collective",
             symptom="hang",
-            area=words.area,
-            grounds=grounds,
+            area=words.area if words else _AREA.get(found.grounds, "unknown"),
+            grounds=found.grounds,
             severity="critical" if stall.critical else "warning",
-            text=f"{said_ranks(apart)} {words.text.format(_operation(apart[min(apart)]))}",
-            peers=f"{said_ranks(victims)} wait in collectives{_UNTIMED if _untimed(current) else ''}",
+            text=_text(found) if found.ranks else _WHY_NOBODY[found.grounds](found),
+            peers=f"{said_ranks(victims)} wait in collectives{_UNTIMED if _untimed(states) else ''}",
             iteration=stall.iteration,
             phase=stall.phase,
-            suspects=[view.suspect(rank, 0.9, words.why.format(_operation(apart[rank]))) for rank in sorted(apart)],
+            suspects=[
+                view.suspect(rank, 0.9, _WORDS[one.grounds].why.format(one.operation), _WORDS[one.grounds].kind)
+                for rank, one in found.ranks.items()
+            ],
             victims=victims,
-            unobserved=sorted(view.expected - set(current)),
+            unobserved=sorted((view.expected | set(unseen)) - set(states)),
         )
 
 
-class _Words(msgspec.Struct, frozen=True):
-    """What is said of ranks that stand apart, the operation in the braces."""
+def _stall(view: AttemptView, window: AttemptWindow, since: int, iteration: int | None) -> Stall:
+    return Stall(
+        since=since,
+        silence=window.end - since,
+        step=0,
+        iteration=iteration,
+        phase=view.phase,
+        critical=True,
+        settled=since,
+    )
 
-    text: str
-    why: str
-    area: Area = "unknown"
+
+def _text(found: Apart) -> str:
+    """Who stands apart by what, those with the same words together."""
+    said: dict[str, list[int]] = {}
+    for rank, one in found.ranks.items():
+        said.setdefault(_WORDS[one.grounds].text.format(one.operation), []).append(rank)
+    kind = "non-communication hang: " if _WORDS[found.grounds].absent else ""
+    return kind + "; ".join(f"{said_ranks(ranks)} {text}" for text, ranks in said.items())
 
 
-_NEVER = "never enqueued {}, nothing outstanding"
-_WORDS = {
-    "never_enqueued": _Words("never enqueued {}", _NEVER),
-    "perhaps_waiting": _Words(
-        "never enqueued {}; the dumps show no sends, so some of them may only wait in one", _NEVER
-    ),
-    "out_of_order": _Words(
-        "never enqueued {}", "left out {} and went on to the next, unlike its peers in both groups", "code"
-    ),
-    "mismatched": _Words(
-        "enqueued {}, unlike most that wait there", "enqueued {} where its peers enqueued something else", "code"
-    ),
-    "never_completed": _Words("never completed {}", "has not completed {}, which all its peers have", "hardware"),
+def _places(found: Apart) -> str:
+    return "; ".join(place for place, _ in found.places) + _more(found)
+
+
+def _who_waits_where(found: Apart) -> str:
+    return "; ".join(f"{said_ranks(ranks)} wait in {place}" for place, ranks in found.places) + _more(found)
+
+
+def _more(found: Apart) -> str:
+    return f"; and so on at {found.more} more" if found.more else ""
+
+
+def _none_completed(found: Apart) -> str:
+    completed = f", which {said_ranks(found.others)} completed" if found.others else ", none has completed it"
+    return f"communication hang: all ranks of the group have joined {_places(found)}{completed}"
+
+
+def _few_ahead(found: Apart) -> str:
+    ahead = f"{_who_waits_where(found)}, and {said_ranks(found.others)} have not come to it"
+    return f"{ahead}: it cannot be told who is behind and who ahead"
+
+
+def _unobserved(found: Apart) -> str:
+    return f"{_who_waits_where(found)}; there is no dump of {said_ranks(found.others)}"
+
+
+def _unmatched(found: Apart) -> str:
+    told = "; ".join(f"{said_ranks(ranks)} in {operation}" for operation, ranks in found.places)
+    return f"{told}: these do not match, and no majority tells who is wrong"
+
+
+def _different(found: Apart) -> str:
+    return f"{_who_waits_where(found)}: each group waits for ranks that wait in another"
+
+
+_WHY_NOBODY = {
+    "unmatched": _unmatched,
+    "none_completed": _none_completed,
+    "few_ahead": _few_ahead,
+    "one_unobserved": _unobserved,
+    "some_unobserved": _unobserved,
+    "perhaps_unobserved": _unobserved,
+    "different_collectives": _different,
 }
-
-
+_UNSEEN = frozenset({"one_unobserved", "some_unobserved", "perhaps_unobserved"})
+_AREA: dict[str, Area] = {"none_completed": "network", "unmatched": "code"}
+"""The likely side, where nobody is named."""
 _UNTIMED = "; when the dumps were captured is not known, they are taken for those of a timeout"
 
 
 def _untimed(states: States) -> bool:
     return any(one.inferred for groups in states.values() for one in groups.values())
-
-
-def _operation(state: CollectiveState) -> str:
-    sequence, operation = awaited(state)
-    return f"{operation} {sequence} of group {state.group}"
-
-
-def _long(one: CollectiveState, rule: StallRule) -> bool:
-    """Whether an operation had waited for long when the dump was captured."""
-    return one.oldest >= 0 and one.captured - one.oldest_at >= rule.critical_s * SECOND

@@ -93,7 +93,8 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         text = f"{said_ranks(fresh)} without a sign of life while {len(living)} of {len(view.members)} peers do"
         text += self._producers_said(view, window, fresh)
         last = [view.members[rank].last_life for rank in fresh if rank in view.members]
-        suspects = [view.suspect(rank, 0.7, "its process was seen dead, its node still reports") for rank in watched]
+        why = "its process was seen dead, its node still reports"
+        suspects = [view.suspect(rank, 0.7, why, "early_exit") for rank in watched]
         return self.anomaly(
             window,
             "missing",

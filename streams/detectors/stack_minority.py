@@ -1,20 +1,34 @@
 """Stacks during a stall (hang): who is outside communication while the peers wait inside it.
 
 Victims wait in a collective; the one they wait for does not. The minority is compared only while the job stands still,
-by samples taken after the last iteration, so that ordinary work between two steps is never taken for a fault.
+by samples taken after the last iteration, so that ordinary work between two steps is never taken for a fault. It is
+named only where it makes no progress by all that is seen of it: the same place over samples, or a process that does
+nothing, and no line of its own. Roles may differ by design, a controller or rollout worker idles while trainers wait,
+and so may a whole pipeline stage: who stands outside with most of its role, or with all of its stage, is held against
+nobody.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Area, Severity, StackSpan, Suspect
+from schemas.results import Anomaly, Area, Severity, SignatureCount, StackSpan, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.stacks import is_main, place
+from streams.stacks import function_of, is_main, place
 from streams.stall import Stall, StallRule, active, stall_of, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow
+
+SAID_FAILURES = 3
+LONGEST_REASON = 80
+_POLLING = frozenset({"accept", "get", "is_completed", "poll", "recv", "select", "sleep", "wait"})
+_TRYING = ("retry", "retries", "attempt", "timeout", "timed out", "waiting", "still", "slow", "stall", "fail", "error")
+"""Words of who does not get on."""
+_COLLECTING = re.compile(r"^_?(?:Py)?_?gc_?collect|^collect_with_callback$|^delete_garbage$|^subtract_refs$")
 
 
 class StackMinorityConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +43,17 @@ class StackMinorityConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 class StackMinorityState(msgspec.Struct, kw_only=True):
     """No state: the attempt's view remembers the samples."""
+
+
+class _Sides(msgspec.Struct, frozen=True):
+    """The ranks with a sample: who waits in communication, who stands outside, and of those who has peers that wait.
+
+    Who collects garbage is on neither side.
+    """
+
+    waiting: list[int]
+    outside: list[int]
+    apart: list[int]
 
 
 @register
@@ -52,18 +77,23 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
     def _contrast(
         self, view: AttemptView, window: AttemptWindow, stall: Stall, main: dict[int, StackSpan]
     ) -> list[Anomaly]:
-        waiting = [rank for rank, span in main.items() if span.activity in WAITING]
-        outside = [rank for rank, span in main.items() if span.activity not in WAITING and span.frames]
+        sides = _sides(view, main)
+        outside, waiting = sides.outside, sides.waiting
         unobserved = sorted(view.expected - set(main))
-        if not waiting or len(outside) >= len(waiting):
+        if not waiting or (len(outside) >= len(waiting) and not sides.apart):
             return []
         rule = self.config.stall
         certain = [rank for rank in main if stuck(view, window, stall, rank, rule)]
-        grounds = _grounds(outside, main, certain)
+        moving = _talking(window, stall, sides, main)
+        if unobserved:
+            # Who polls may wait in a way of its own, as the others do in theirs, for one that is not seen.
+            moving.update(rank for rank in sides.apart if _polls(main[rank]))
+        silent = [rank for rank in certain if rank not in moving]
+        grounds = _grounds(sides, main, silent, unobserved)
+        named = sides.apart if grounds == "outside_communication" else []
         # A window that began before the stall shows what the process did before it.
-        busy = window.start >= stall.since and any(active(window, rank, rule) for rank in outside)
-        named = outside if grounds == "outside_communication" else []
-        area = self._area(stall, main[outside[0]]) if named else "unknown"
+        busy = window.start >= stall.since and any(active(window, rank, rule) for rank in sides.apart)
+        area = self._area(stall, main[named[0]]) if named else "unknown"
         where = place(main[waiting[0]].frames)
         return [
             self.anomaly(
@@ -76,7 +106,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
                 area=area,
                 grounds=grounds,
                 severity=_severity(stall, main, certain, grounds, busy),
-                text=self._text(view, outside, waiting, main),
+                text=self._text(view, stall, sides, main, unobserved),
                 peers=f"{said_ranks(waiting)} wait in {where}",
                 iteration=stall.iteration,
                 phase=stall.phase,
@@ -86,12 +116,20 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
             )
         ]
 
-    def _text(self, view: AttemptView, outside: list[int], waiting: list[int], main: dict[int, StackSpan]) -> str:
-        if not outside:
-            return f"all {len(waiting)} observed ranks wait in communication; no stack tells them apart"
-        said = [f"rank {rank} in {place(main[rank].frames)}{self._helpers(view, rank)}" for rank in outside[:4]]
-        more = f" and {len(outside) - 4} more" if len(outside) > 4 else ""
-        return f"{'; '.join(said)}{more}, while {said_ranks(waiting)} wait in communication"
+    def _text(
+        self, view: AttemptView, stall: Stall, sides: _Sides, main: dict[int, StackSpan], unobserved: list[int]
+    ) -> str:
+        unseen = _unseen(view, stall, unobserved)
+        shown = sides.apart or sides.outside
+        if not shown and len(unobserved) == 1:
+            return f"{unseen}; all {len(sides.waiting)} others wait in communication"
+        more = f"; {unseen}" if unseen else ""
+        if not shown:
+            return f"all {len(sides.waiting)} observed ranks wait in communication; no stack tells them apart{more}"
+        said = [f"rank {rank} in {place(main[rank].frames)}{self._helpers(view, rank)}" for rank in shown[:4]]
+        rest = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
+        like = "" if sides.apart else ", as all of their role or stage are"
+        return f"{'; '.join(said)}{rest}{like}, while {said_ranks(sides.waiting)} wait in communication{more}"
 
     def _helpers(self, view: AttemptView, rank: int) -> str:
         """What the rank's loader processes do, where one of them is at work rather than idle."""
@@ -104,7 +142,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         where = f"{place(span.frames)}{self._helpers(view, rank)}"
         samples = f"{span.samples} samples at one place" if span.samples > 1 else "one sample during the stall"
         why = f"outside communication while its peers wait: {where} ({samples})"
-        return view.suspect(rank, 0.95 if span.samples > 1 else 0.85, why)
+        return view.suspect(rank, 0.95 if span.samples > 1 else 0.85, why, "blocker")
 
     def _area(self, stall: Stall, span: StackSpan) -> Area:
         if span.activity == "data":
@@ -114,13 +152,103 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         return "unknown"
 
 
-def _grounds(outside: list[int], main: dict[int, StackSpan], certain: list[int]) -> str:
+def _sides(view: AttemptView, main: dict[int, StackSpan]) -> _Sides:
+    waiting = [rank for rank, span in main.items() if span.activity in WAITING]
+    outside = [rank for rank, span in main.items() if span.activity not in WAITING and not _collects(span)]
+    waits, out = set(waiting), set(outside)
+    by_design: set[int] = set()
+    for role in _roles(view, main):
+        if len(out.intersection(role)) >= len(waits.intersection(role)):
+            by_design.update(role)
+    for stage in _stages(view, main):
+        if len(stage) > 1 and out.issuperset(stage):
+            by_design.update(stage)
+    return _Sides(waiting, outside, [rank for rank in outside if rank not in by_design])
+
+
+def _roles(view: AttemptView, main: dict[int, StackSpan]) -> list[list[int]]:
+    """The ranks of each role; of a rank whose role is not known it is the only one, where there is but one."""
+    roles: dict[str, list[int]] = {}
+    for rank in main:
+        roles.setdefault(view.members[rank].identity.role, []).append(rank)
+    return [roles[role] for role in sorted(roles)] if len(set(roles) - {""}) > 1 else [list(main)]
+
+
+def _stages(view: AttemptView, main: dict[int, StackSpan]) -> list[list[int]]:
+    """The ranks of each role and pipeline stage, where stages are known."""
+    stages: dict[tuple[str, str], list[int]] = {}
+    for rank in main:
+        stage = view.coordinates(rank).get("pp")
+        if stage is not None:
+            stages.setdefault((view.members[rank].identity.role, str(stage)), []).append(rank)
+    return [stages[key] for key in sorted(stages)]
+
+
+def _collects(span: StackSpan) -> bool:
+    """Whether the thread was met while it collected garbage, which it does anywhere."""
+    last = span.frames[-1]
+    return last.file.endswith("gc.py") or any(_COLLECTING.search(function_of(frame)) for frame in span.frames[-4:])
+
+
+def _polls(span: StackSpan) -> bool:
+    """Whether the thread is in the job's own code, and waits there for an event, a queue or a socket."""
+    return span.activity == "own" and function_of(span.frames[-1]) in _POLLING
+
+
+def _talking(window: AttemptWindow, stall: Stall, sides: _Sides, main: dict[int, StackSpan]) -> set[int]:
+    """Who of those apart printed, since it was first seen at its place, what most that wait do not print too.
+
+    What libraries' own threads print of a hang is no progress, nor is the word that somebody waits or tries again.
+    """
+    apart, waiting = set(sides.apart), set(sides.waiting)
+    own: dict[str, set[int]] = {}
+    for rank, one in _printed(window, apart):
+        if one.last > max(main[rank].first, stall.settled) and not (
+            one.predefined or one.chatter or _tries(one.masked)
+        ):
+            own.setdefault(one.signature, set()).add(rank)
+    shared: dict[str, set[int]] = {}
+    for rank, one in _printed(window, waiting) if own else ():
+        if one.signature in own:
+            shared.setdefault(one.signature, set()).add(rank)
+    few = [ranks for signature, ranks in own.items() if 2 * len(shared.get(signature, ())) <= len(waiting)]
+    return {rank for ranks in few for rank in ranks}
+
+
+def _printed(window: AttemptWindow, ranks: set[int]) -> Iterator[tuple[int, SignatureCount]]:
+    for summary in window.summaries:
+        if summary.identity.rank in ranks:
+            yield from ((summary.identity.rank, one) for one in summary.signatures)
+
+
+def _tries(text: str) -> bool:
+    said = text.lower()
+    return any(word in said for word in _TRYING)
+
+
+def _unseen(view: AttemptView, stall: Stall, unobserved: list[int]) -> str:
+    """Who could not be sampled, and why, where it is known."""
+    reasons: dict[str, list[int]] = {}
+    for rank in unobserved:
+        member = view.members.get(rank)
+        time, reason = member.failures.get("trainer", (0, "")) if member is not None else (0, "")
+        reasons.setdefault(reason[:LONGEST_REASON] if time >= stall.settled else "", []).append(rank)
+    known = [(reason, ranks) for reason, ranks in sorted(reasons.items(), key=lambda one: one[1]) if reason]
+    told = [f"{said_ranks(ranks)} could not be sampled ({reason})" for reason, ranks in known[:SAID_FAILURES]]
+    rest = sorted({rank for _, ranks in known[SAID_FAILURES:] for rank in ranks} | set(reasons.get("", [])))
+    return "; ".join([*told, *([f"{said_ranks(rest)} could not be sampled"] if rest else [])])
+
+
+def _grounds(sides: _Sides, main: dict[int, StackSpan], silent: list[int], unobserved: list[int]) -> str:
     """Why these are named, or are not: several at different places outside may be each other's victims."""
-    if not outside:
-        return "all_in_communication"
-    if not set(outside) <= set(certain):
+    apart = sides.apart
+    if not sides.outside:
+        return "one_unsampled" if len(unobserved) == 1 else "all_in_communication"
+    if not apart:
+        return "outside_by_design"
+    if not set(apart) <= set(silent):
         return "perhaps_outside"
-    if len(outside) == 1 or len({main[rank].identity for rank in outside}) == 1:
+    if len(apart) == 1 or len({main[rank].identity for rank in apart}) == 1:
         return "outside_communication"
     return "several_outside"
 

@@ -8,11 +8,12 @@ from enum import Enum
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate
+from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate
 from streams.detectors.registry import is_supporting
 from streams.incidents.blame import decide
 from streams.incidents.compose import compose
 from streams.incidents.situation import Situation, margin_ns
+from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.stall import StallRule, over, silence_ns
 from streams.view import AttemptView, AttemptWindow
 
@@ -40,13 +41,15 @@ class Resolution(Enum):
 class Open(msgspec.Struct, kw_only=True):
     """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id.
 
-    ``support`` are findings of supporting detectors from shortly before it on, of whatever family.
+    ``support`` are findings of supporting detectors from shortly before it on, of whatever family; ``stacks`` is what
+    stacks said first and of late.
     """
 
     first: str
     family: str
     anomalies: list[Anomaly]
     support: list[Anomaly] = []
+    stacks: list[StacksSeen] = []
     latest: Incident | None = None
     quiet: int = 0
 
@@ -69,13 +72,24 @@ class IncidentBook:
         self.state = state
 
     def close(
-        self, view: AttemptView, window: AttemptWindow, anomalies: list[Anomaly], suspicious: Suspicious
+        self,
+        view: AttemptView,
+        window: AttemptWindow,
+        anomalies: list[Anomaly],
+        suspicious: Suspicious,
+        stacks: MergedStacks | None = None,
     ) -> list[Incident]:
-        """One closed window: join or open, decide anew, and say what changed."""
+        """One closed window: join or open, decide anew, and say what changed.
+
+        ``stacks`` is where everybody is, while the attempt stands still.
+        """
         for anomaly in anomalies:
             if not is_supporting(anomaly.detector):
                 self._join(anomaly)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
+        for incident in self.state.incidents:
+            if stacks is not None and incident.family == "standstill":
+                incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
         revisions = []
         for incident in self.state.incidents:
             revision = self._revise(incident, view, window, suspicious)
@@ -147,6 +161,7 @@ class IncidentBook:
             resolution=resolution.value if resolution else "",
             unavailable=window.unavailable,
             library=window.contrast.library if window.contrast else "",
+            stacks=before_failures(incident.stacks, incident.anomalies),
         )
         return composed if before is None or _differs(before, composed) else None
 
@@ -231,4 +246,6 @@ def _differs(before: Incident, after: Incident) -> bool:
         return True
     ranks = [[suspect.rank for suspect in one.suspects] for one in (before, after)]
     kinds = [{(e.layer, e.detector) for e in one.evidence} for one in (before, after)]
-    return ranks[0] != ranks[1] or kinds[0] != kinds[1]
+    # Where somebody stands apart may change with each sample, who does so does not.
+    moved = apart(before.stacks) != apart(after.stacks)
+    return ranks[0] != ranks[1] or kinds[0] != kinds[1] or moved

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from schemas.identity import rank_ranges
 from schemas.ids import notification_key
-from schemas.results import Anomaly, Evidence, Incident, Ranks, Scope, Severity, SuspiciousTemplate, Symptom
+from schemas.results import (
+    Anomaly,
+    Evidence,
+    Incident,
+    MergedClass,
+    Ranks,
+    Scope,
+    Severity,
+    SuspiciousTemplate,
+    Symptom,
+)
 from streams.incidents.decision import Decision, Reason
 from streams.view import AttemptView
 
@@ -31,11 +43,12 @@ def compose(
     support: Sequence[Anomaly] = (),
     unavailable: bool = False,
     library: str = "",
+    stacks: Sequence[MergedClass] = (),
 ) -> Incident:
     """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing.
 
     ``support`` are findings that decide nothing; they are shown behind the others. ``library`` is the version of what
-    healthy jobs print.
+    healthy jobs print, ``stacks`` where everybody stood.
     """
     scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
@@ -67,6 +80,7 @@ def compose(
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,
+        stacks=list(stacks),
     )
 
 
@@ -88,7 +102,8 @@ def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
     """One piece for each detector and ground, from its first window to its latest, with its latest words.
 
     Errors, ends, cascades and differences to healthy jobs are pieces of their own: what a later window saw does not
-    cover who was seen before. Cascades come last: they show the damage, not its beginning.
+    cover who was seen before. What is said on several grounds in the same words is said once. Cascades come last: they
+    show the damage, not its beginning.
     """
     pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
     for one in anomalies:
@@ -96,17 +111,24 @@ def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
         subject = one.text if late or one.grounds in _EACH or one.axis == "cross-job" else ""
         pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
     ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
-    return [
-        Evidence(
-            layer=found[0].layer,
-            detector=found[0].detector,
-            start=min(one.start for one in found),
-            end=max(one.end for one in found),
-            text=found[-1].text,
-            peers=found[-1].peers,
-        )
-        for _, found in ordered[:SHOWN_EVIDENCE]
-    ]
+    told: dict[tuple[str, str, str], Evidence] = {}
+    for _, found in ordered:
+        piece = _piece(found)
+        same = told.get((piece.detector, piece.text, piece.peers), piece)
+        span = {"start": min(same.start, piece.start), "end": max(same.end, piece.end)}
+        told[piece.detector, piece.text, piece.peers] = msgspec.structs.replace(same, **span)
+    return list(told.values())[:SHOWN_EVIDENCE]
+
+
+def _piece(found: list[Anomaly]) -> Evidence:
+    return Evidence(
+        layer=found[0].layer,
+        detector=found[0].detector,
+        start=min(one.start for one in found),
+        end=max(one.end for one in found),
+        text=found[-1].text,
+        peers=found[-1].peers,
+    )
 
 
 def scope_of(view: AttemptView, decision: Decision) -> Scope:

@@ -7,7 +7,7 @@ import msgspec
 from schemas.results import Anomaly
 
 SECOND = 1_000_000_000
-STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard"})
+STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard", "stopped_process"})
 """Detectors that speak only while the job stands still."""
 _MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault"})
 """Grounds of what a job may live through."""

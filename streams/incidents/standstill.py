@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.results import Anomaly, Suspect
+from schemas.results import Anomaly
 from streams.incidents.decision import Base, Decision, Reason, merged, ranks_of
-from streams.incidents.situation import SECOND, STANDSTILL, Situation, inexactness
+from streams.incidents.hang import hang
+from streams.incidents.situation import SECOND, STANDSTILL, Situation
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
@@ -30,7 +31,15 @@ def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 
 _UNEXPLAINED = frozenset(
-    {Reason.ONLY_CASCADES, Reason.SILENT_ONE, Reason.NOBODY_APART, Reason.NOTHING_OBSERVED, Reason.NODE_FAULT}
+    {
+        Reason.ONLY_CASCADES,
+        Reason.SILENT_ONE,
+        Reason.NOBODY_APART,
+        Reason.NOTHING_OBSERVED,
+        Reason.NONE_COMPLETED,
+        Reason.ONE_UNOBSERVED,
+        Reason.NODE_FAULT,
+    }
 )
 
 
@@ -60,7 +69,7 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     own = [one for one in failures if not situation.survived(one, anomalies)]
     unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
-        return _hang(anomalies, stalls, [*own, *unplaced])
+        return hang(anomalies, stalls, [*own, *unplaced])
     untouched = [one for one in own if not _lost_before(one, anomalies) and not _late(one, anomalies)]
     if unplaced and not (untouched and all(_after(one, _first(untouched)) for one in unplaced)):
         first = _first([*unplaced, *untouched])
@@ -126,52 +135,6 @@ def _uncontradicted(
     if not decision.suspects or not apart or apart & ranks_of(decision.suspects):
         return decision
     return msgspec.structs.replace(decision, verdict="ambiguous", reason=Reason.SOURCES_DISAGREE, suspects=[])
-
-
-def _hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly]) -> Decision:
-    # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
-    troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
-    trouble = min((one.onset - inexactness(one) for one in troubles), default=None)
-    first = stalls[0].end
-    before = [one for one in stalls if trouble is None or one.end <= max(trouble, first)]
-    stacks = [one for one in before if one.detector == "stack_minority"]
-    groups = [one for one in before if one.detector == "collective_laggard"]
-    base = Base.of(anomalies, stalls[0], symptom="hang")
-    outside = stacks[-1].suspects if stacks else []
-    if groups and groups[-1].grounds in _WHATEVER_STACKS_SAY and not outside:
-        return base.named(_WHATEVER_STACKS_SAY[groups[-1].grounds], groups[-1].suspects, area=groups[-1].area)
-    behind = _behind(groups[-1], stacks) if groups else []
-    area = stacks[-1].area if stacks else "unknown"
-    if outside and behind and not ranks_of(outside) & ranks_of(behind):
-        return base.nobody(Reason.SOURCES_DISAGREE)
-    if outside:
-        return base.named(Reason.OUTSIDE_COMMUNICATION, outside, area=area)
-    if behind:
-        return base.named(Reason.NEVER_ENQUEUED, behind, area=area)
-    return base.nobody(Reason.NOBODY_APART) if stacks or groups else base.unseen()
-
-
-_WHATEVER_STACKS_SAY = {
-    "out_of_order": Reason.OUT_OF_ORDER,
-    "mismatched": Reason.MISMATCHED,
-    "never_completed": Reason.NEVER_COMPLETED,
-}
-"""Grounds of dumps of ranks that wait in communication like all others, so that no stack strikes them out."""
-
-
-def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
-    """The laggards that nothing shows waiting.
-
-    A dump does not show every wait (a blocking send, a store); a stack inside communication strikes a laggard out.
-    Where dumps show no sends, only the one that is left when stacks have struck out all others counts.
-    """
-    if group.grounds in _WHATEVER_STACKS_SAY:
-        return group.suspects
-    waiting = set(stacks[-1].victims) if stacks else set()
-    left = [suspect for suspect in group.suspects if suspect.rank not in waiting]
-    if group.grounds == "perhaps_waiting" and (len(left) != 1 or len(left) == len(group.suspects)):
-        return []
-    return left
 
 
 def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:

@@ -1,8 +1,9 @@
-"""What a window says in columns: series by iteration, gauges, how far collectives have come."""
+"""What a window says in columns: series by iteration, gauges, how far collectives have come and how long they took."""
 
 from __future__ import annotations
 
 import re
+from math import prod
 
 import msgspec
 
@@ -14,6 +15,9 @@ MOST_RANKS, MOST_RUNS = 64, 64
 """Of a group as each of its members says it: more ranks are told as runs, unless these are too many."""
 MOST_AWAITED = 64
 _SENT = re.compile(r"send (?P<sender>\d{1,6})->(?P<receiver>\d{1,6})|recv (?P<to>\d{1,6})<-(?P<source>\d{1,6})")
+MOST_OPERATIONS = 32
+"""Operations of one kind, size and group in a window; of more the last ones are kept."""
+MOST_KINDS = 32
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -84,6 +88,7 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_started=oldest is not None and oldest.state == "started",
         awaits=_awaits(found),
         inferred=last.time_source == "inferred",
+        printed=last.tool == "ras",
     )
 
 
@@ -97,3 +102,51 @@ def _awaits(found: list[events.Collective]) -> list[tuple[int, int, int]]:
             pairs[pair] = min(event.created, pairs.get(pair, event.created))
     oldest = sorted(pairs.items(), key=lambda item: (item[1], item[0]))[:MOST_AWAITED]
     return [(sender, receiver, created) for (sender, receiver), created in oldest]
+
+
+Kind = tuple[str, str, int, int]
+"""Group, operation, size and peer, -1 for none."""
+
+
+class Timed:
+    """The operations of a worker in one window that say how long they took; ``left_out`` counts those without room."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._found: dict[Kind, dict[int, events.Collective]] = {}
+
+    def take(self, event: events.Collective) -> None:
+        """Take in an operation."""
+        if not event.duration or event.state != "completed":
+            return
+        operation = event.operation.partition(" ")[0]
+        kind = (event.group, operation, _size(event), -1 if event.peer is None else event.peer)
+        if kind not in self._found and len(self._found) >= MOST_KINDS:
+            self.left_out += 1
+            return
+        self._found.setdefault(kind, {})[event.sequence] = event
+
+    def columns(self) -> list[results.OperationTimes]:
+        """The last operations of each kind."""
+        found = []
+        for (group, operation, size, peer), own in sorted(self._found.items()):
+            last = [own[sequence] for sequence in sorted(own)[-MOST_OPERATIONS:]]
+            self.left_out += len(own) - len(last)
+            found.append(
+                results.OperationTimes(
+                    group=group,
+                    operation=operation,
+                    size=size,
+                    members=max(len(one.ranks) for one in last),
+                    peer=None if peer < 0 else peer,
+                    sequences=[one.sequence for one in last],
+                    durations=[one.duration for one in last],
+                    times=[one.time for one in last],
+                )
+            )
+        return found
+
+
+def _size(event: events.Collective) -> int:
+    """The size in bytes, or as many elements where a flight recorder tells shapes."""
+    return event.size or sum(prod(shape) for shape in event.input_sizes if shape) % 2**62

@@ -7,15 +7,17 @@ from functools import partial
 
 import msgspec
 
-from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Template, Window
+from schemas.results import Axis, Exit, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
 from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
+from streams.merged_stacks import merged_stacks, what_it_says
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of, rank_of
+from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow, Fault
 
@@ -26,11 +28,12 @@ OF_NODES = ("kernel", "system")
 
 
 class AttemptState(msgspec.Struct, kw_only=True):
-    """What one attempt carries from window to window."""
+    """What one attempt carries from window to window; ``stacks`` is a hash of what was last said of its stacks."""
 
     view: AttemptView
     detectors: dict[str, msgspec.Raw] = {}
     incidents: IncidentBookState = msgspec.field(default_factory=IncidentBookState)
+    stacks: str = ""
     idle: int = 0
 
 
@@ -56,6 +59,11 @@ class _Attempt:
             if detector.name in state.detectors:
                 detector.restore(state.detectors[detector.name])
         self.incidents = IncidentBook(state.incidents)
+
+    def anew(self, stacks: MergedStacks | None) -> list[MergedStacks]:
+        """The stacks, unless they say what was last said of this standstill."""
+        before, self.state.stacks = self.state.stacks, "" if stacks is None else what_it_says(stacks)
+        return [] if stacks is None or before == self.state.stacks else [stacks]
 
     def written(self) -> AttemptState:
         self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
@@ -85,16 +93,14 @@ class JobKeeper:
         return self._state.idle > self._config.idle_windows
 
     def close(self, end: int, summaries: list[Window], *, unavailable: bool) -> list[Output]:
-        """Take in the window that ends at ``end``; returns templates, anomalies and incident revisions."""
+        """Take in the window that ends at ``end``; returns templates, anomalies, stacks and incident revisions."""
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
         for name in sorted(self._attempts):
-            anomalies, revisions = self._close_attempt(self._attempts[name], windows[name])
-            outputs += [self._out("anomalies", self._state.job, one, end) for one in anomalies]
-            outputs += [self._out("incidents", self._state.job, one, end) for one in revisions]
+            outputs += self._close_attempt(self._attempts[name], windows[name])
         ended = self._forget_idle(windows)
         return outputs + [self._out("incidents", self._state.job, one, end) for one in ended]
 
@@ -110,10 +116,10 @@ class JobKeeper:
                 self._templates.forget(name)
         return ended
 
-    def _out(self, topic: str, key: str, record: Template | Anomaly | Incident, time: int) -> Output:
+    def _out(self, topic: str, key: str, record: msgspec.Struct, time: int) -> Output:
         return Output(topic=topic, key=key, record=record, time=time)
 
-    def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> tuple[list[Anomaly], list[Incident]]:
+    def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> list[Output]:
         view = attempt.state.view
         signs = bool(window.summaries or window.sightings)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
@@ -121,7 +127,11 @@ class JobKeeper:
         self._templates.note(window)
         window = self._contrasted(view, window)
         anomalies = [one for detector in attempt.detectors for one in detector.observe(view, window)]
-        return anomalies, attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window))
+        stall = stall_of(view, window, StallRule())
+        stacks = merged_stacks(view, window, stall) if stall else None
+        revisions = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
+        told = (("anomalies", anomalies), ("merged.stacks", attempt.anew(stacks)), ("incidents", revisions))
+        return [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
         """The window with what tells the attempt from healthy jobs, where it is known what those print."""

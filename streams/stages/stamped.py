@@ -43,12 +43,14 @@ def _batches(identity: Identity, window: str, stamped: list[Event]) -> Iterator[
 
 
 def summary_output(summary: Window, time: int) -> Output:
-    """A summary that its topic takes: without it the rank would be missing, so its lines go first, then its series."""
+    """A summary that its topic takes: without it the rank would be missing, so what matters least goes first."""
     topic, key = TOPICS["windows"], summary.identity.job
     value = encode(summary)
-    for field in ("signatures", "series", "stacks"):
+    for field in ("operations", "signatures", "series", "stacks"):
         if topic.takes(len(key.encode("utf-8", "replace")) + len(value)):
             break
+        if not getattr(summary, field):
+            continue
         dropped = {**summary.dropped, f"{field} too large": len(getattr(summary, field))}
         summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
         if field == "signatures":

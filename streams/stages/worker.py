@@ -19,11 +19,13 @@ from streams.lines.launcher import exits_of, stopped_by_owner
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
+from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
 from streams.stages import node
-from streams.stages.columns import Point, gauge_of, reached_of, series_of
+from streams.stages.columns import Point, Timed, gauge_of, reached_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
+from streams.stages.watched import Watched
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
@@ -76,6 +78,8 @@ class _Draft:
         self.points: dict[str, list[Point]] = {}
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
         self.fatals = Fatals()
+        self.watched = Watched()
+        self.timed = Timed()
         self.exits: list[results.Exit] = []
         self.collectives: dict[tuple[str, int], list[events.Collective]] = {}
         self.stacks: list[events.Stack] = []
@@ -120,6 +124,11 @@ def summarise(
     kept = telling(spans)
     if len(kept) < len(spans):
         draft.dropped["stacks"] = len(spans) - len(kept)
+    if draft.watched.left_out:
+        draft.dropped["watchdog groups"] = draft.watched.left_out
+    operations = draft.timed.columns()
+    if draft.timed.left_out:
+        draft.dropped["operations"] = draft.timed.left_out
     start = window * config.window_ns
     signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     summary = results.Window(
@@ -149,7 +158,11 @@ def summarise(
         exits=draft.exits,
         stopped=draft.stopped,
         finished=draft.finished,
-        collectives=[reached_of(found) for _, found in sorted(draft.collectives.items())],
+        collectives=[
+            *(reached_of(found) for _, found in sorted(draft.collectives.items())),
+            *draft.watched.states(identity),
+        ],
+        operations=operations,
         dropped=dict(sorted(draft.dropped.items())),
     )
     return summary, stamped
@@ -186,7 +199,9 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
         case events.Stack():
             draft.stacks.append(event)
         case events.Collective():
-            draft.collectives.setdefault((event.group, event.time), []).append(event)
+            draft.timed.take(event)
+            if event.tool != "inspector":
+                draft.collectives.setdefault((event.group, event.time), []).append(event)
         case events.Heartbeat():
             draft.heartbeats += 1
             draft.pids.update(event.pids)
@@ -220,12 +235,8 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     if facts.turn or turned != state.phase:
         draft.phase_time = event.time
     state.phase = turned
-    fatal = fatal_of(event, trained=state.trained) if facts.trouble else None
-    if fatal is not None:
-        draft.fatals.add(fatal)
+    if facts.trouble and _fatal(draft, state, event, facts):
         return
-    if facts.trouble:
-        follow(draft.fatals.kept, event.text)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.device and (device := device_of(event.text)):
@@ -246,6 +257,18 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
             _drop(draft, "readings before the first iteration")
         else:
             _points(draft, state, event, state.iteration, report.readings)
+
+
+def _fatal(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> bool:
+    """Take in a line that may mean trouble; returns whether it does by itself."""
+    if facts.predefined in TELLING:
+        draft.watched.take(event.text, event.time)
+    fatal = fatal_of(event, trained=state.trained)
+    if fatal is None:
+        follow(draft.fatals.kept, event.text)
+        return False
+    draft.fatals.add(fatal)
+    return True
 
 
 def _heard(draft: _Draft, state: WorkerState, event: events.Log) -> None:

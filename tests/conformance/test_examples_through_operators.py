@@ -20,7 +20,7 @@ from streams.report import as_json
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "schemas" / "examples"
 CONFIG = StreamConfig()
-DERIVED = ("window", "late", "template", "library", "anomaly", "incident")
+DERIVED = ("window", "late", "template", "library", "anomaly", "merged_stacks", "incident")
 
 
 def versions(kind: str) -> list[Path]:
@@ -107,8 +107,10 @@ def test_an_incident_example_is_shown(path: Path, capsys: pytest.CaptureFixture[
     shown = as_json(incident)
     assert shown["id"] == incident.id and shown["suspects"]
     assert incident.summary in headline(incident).plain
+    assert [one["text"] for one in shown["stacks"]] == [one.text for one in incident.stacks]
     print_incident(console(), incident)
-    assert incident.next_step in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert all(words in printed for words in (incident.next_step, *(one.text for one in incident.stacks)))
 
 
 def test_every_kind_is_taken_by_some_operator() -> None:

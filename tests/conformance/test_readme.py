@@ -61,7 +61,7 @@ def test_every_command_line_is_understood(words: list[str]) -> None:
 @pytest.mark.parametrize("flag", FLAGS)
 def test_every_flag_of_the_prose_belongs_to_a_command(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     helps = []
-    for command in (*live.COMMANDS, "diagnose", "demo", "sql", "migrate", "library learn", "library import"):
+    for command in (*live.COMMANDS, "diagnose", "stacks", "demo", "sql", "migrate", "library learn", "library import"):
         with pytest.raises(SystemExit):
             parser().parse_args([*command.split(), "--help"])
         helps.append(capsys.readouterr().out)

@@ -96,7 +96,7 @@ def test_what_cannot_be_read_on_the_windows_topic_is_a_dead_letter_of_the_job_st
         log.append("windows", b"hang", b'{"id": 5}', headers("window"), 0, partition)
         log.append("windows", b"hang", b"{}", headers("log"), 0, partition)
     run(log)
-    topics = ("anomalies", "incidents", "templates")
+    topics = ("anomalies", "merged.stacks", "incidents", "templates")
     assert said(log, topics) == said(expected, topics)
     assert [letter.stage for letter in records(log, "dead-letters")] == ["job"] * 4
 

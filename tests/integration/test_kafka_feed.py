@@ -53,13 +53,14 @@ def test_what_is_kept_is_shown_once_each_and_never_steers_the_terminal(kafka: st
             put(live, "incidents", "incident", support.incident(revision))
         live.log.append("incidents", b"job1", b"no json", headers("incident"), support.T0)
         live.log.flush()
-        shown = lines_of(live, ["--from-beginning"], 4)
+        shown = lines_of(live, ["--from-beginning"], 5)
         (notice,) = [line for line in shown if "attribution pending" in line]
         assert notice.startswith(f"{moment(NOTICE.time)}  out_of_memory in job job1: "), "the day, too"
         assert sum("rank 3 hangs in its data loader" in line for line in shown) == 2
         assert sum("not a incident record" in line or "not an incident record" in line for line in shown) == 1
         assert not any("\x1b" in line for line in shown)
-        assert len(shown) == 4
+        assert shown.count(f"    {support.stack_class().text}") == 1, "where they are is said again if it changes"
+        assert len(shown) == 5
         rows = [
             json.loads(line) for line in lines_of(live, ["--from-beginning", "--format", "json"], 4) if line[0] == "{"
         ]

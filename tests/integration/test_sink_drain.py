@@ -23,6 +23,7 @@ from sinks.writer import Writer
 
 EXAMPLES = Path(inspect.getfile(codec)).parent / "examples"
 EVENT_TABLES = ("logs", "stacks", "metrics", "collectives", "profiles", "alerts")
+DERIVED_TABLES = ("windows", "late", "templates", "library", "anomalies", "merged_stacks", "incidents")
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_migrations_are_applied_once_in_order_and_outlive_closing(dsn: str) -> N
 
 def test_everything_stored_comes_back_equal(client: Client) -> None:
     counts = Sink(full_log(), client, run_id="r1").drain()
-    for table in (*EVENT_TABLES, "windows", "late", "templates", "library", "anomalies", "incidents", "dead_letters"):
+    for table in (*EVENT_TABLES, *DERIVED_TABLES, "dead_letters"):
         block = expected(table)
         assert block.rows == counts[table] > 0, table
         names = list(block.columns)
@@ -102,7 +103,8 @@ def test_every_table_and_column_has_a_comment_and_every_column_is_filled(client:
     tables = client.query("SELECT name, comment FROM system.tables WHERE database = currentDatabase()").result_rows
     assert {name for name, _ in tables} >= {
         *EVENT_TABLES,
-        *("windows", "templates", "library", "anomalies", "incidents", "ranks", "jobs", "runs", "late", "dead_letters"),
+        *DERIVED_TABLES,
+        *("ranks", "jobs", "runs", "dead_letters"),
     }
     assert [name for name, comment in tables if not comment] == []
     columns = client.query(
@@ -110,7 +112,7 @@ def test_every_table_and_column_has_a_comment_and_every_column_is_filled(client:
         " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
     ).result_rows
     assert columns == []
-    for table in (*EVENT_TABLES, "windows", "templates", "library", "anomalies", "incidents", "ranks", "jobs", "late"):
+    for table in (*EVENT_TABLES, *DERIVED_TABLES, "ranks", "jobs"):
         wanted = client.query(
             "SELECT name FROM system.columns"
             " WHERE database = currentDatabase() AND table = {t:String} AND default_kind = ''",
@@ -341,8 +343,7 @@ def test_every_golden_example_is_stored(client: Client) -> None:
                 log.append(topic, b"key", example.read_bytes(), codec.headers(kind), support.T0)
     counts = Sink(log, client).drain()
     assert counts.pop("dead_letters") == len(list((EXAMPLES / "dead_letter").iterdir()))
-    derived = {"windows", "ranks", "jobs", "templates", "library", "anomalies", "incidents", "late"}
-    assert set(counts) == {*EVENT_TABLES, *derived}
+    assert set(counts) == {*EVENT_TABLES, *DERIVED_TABLES, "ranks", "jobs"}
 
 
 def test_distant_times_are_stored_and_fold(client: Client) -> None:

@@ -65,6 +65,23 @@ def test_anomalies_and_windows_are_seen_once(client: Client) -> None:
     assert ask(client, "SELECT count() FROM windows_latest") == [[4]]
 
 
+def test_merged_stacks_latest_says_where_everybody_is(client: Client) -> None:
+    sql = "SELECT role, group_number, ranks, rank_list, missing, minority, activity, place FROM merged_stacks_latest"
+    assert ask(client, f"{sql} WHERE job = 'job1' ORDER BY class_number, group_number") == [
+        ["trainer", 0, "0-2,4,6", [0, 1, 2, 4, 6], "5", False, "communication", "all_reduce (dist.py:99)"],
+        ["trainer", 1, "5", [5], "0-2,4,6", True, "data", "next (loader.py:7)"],
+        ["critic", 0, "", [], "", False, "unobserved", ""],
+    ]
+    sql = "SELECT unobserved, unobserved_reasons, more_groups, more_ranks, more_classes, functions, lines FROM"
+    assert ask(client, f"{sql} merged_stacks_latest ORDER BY class_number, group_number LIMIT 1") == [
+        [["3"], ["Permission denied"], 1, "2", 2, ["main", "all_reduce"], [10, 99]],
+    ]
+    assert ask(client, "SELECT uniqExact(ts), count() FROM merged_stacks FINAL") == [[2, 6]]
+    assert ask(client, "SELECT stacks FROM incidents_latest WHERE id = 'i1'") == [
+        [["ranks 0-2,4,6 in all_reduce (dist.py:99); rank 5 in next (loader.py:7)"]]
+    ]
+
+
 def test_rank_timeline_tells_what_a_rank_did(client: Client) -> None:
     sql = (
         "SELECT ts, phase, iteration, activities, fatal_rules, exit_codes FROM rank_timeline WHERE rank = 3 ORDER BY ts"

@@ -9,7 +9,7 @@ import pytest
 from detection_support import at
 
 from schemas.results import CollectiveState
-from streams.collectives import States, awaited, laggards, out_of_order, stopped, waits_of
+from streams.collectives import States, awaited, laggards, stopped, waits_of
 
 OPERATIONS = ("all_reduce", "_all_gather_base", "broadcast", "send 0->1")
 
@@ -48,24 +48,6 @@ def states_of(seed: int) -> States:
     return found
 
 
-def crossed(seed: int) -> States:
-    """Most wait in one group and have not come to the other's operation; a few the other way round."""
-    draw = random.Random(seed)
-    found: States = {}
-    for rank in range(draw.randint(2, 9)):
-        one, other = ("a", "b") if draw.random() < 0.75 else ("b", "a")
-        waits = CollectiveState(
-            group=one, captured=0, ranks=[], last_enqueued=9, last_completed=8, operation="x", enqueued_at=rank
-        )
-        behind = CollectiveState(
-            group=other, captured=0, ranks=[], last_enqueued=8, last_completed=8, operation="y", enqueued_at=rank
-        )
-        found[rank] = {one: waits, other: behind}
-        if draw.random() < 0.2:
-            found[rank]["c"] = state("c", draw)
-    return found
-
-
 def slow_stopped(states: States) -> dict[int, CollectiveState]:
     found: dict[int, CollectiveState] = {}
     for rank, groups in states.items():
@@ -95,23 +77,6 @@ def age(wait: CollectiveState) -> tuple[int, int, str]:
     return wait.oldest_at or wait.enqueued_at, wait.enqueued_at, wait.group
 
 
-def slow_out_of_order(states: States) -> dict[int, CollectiveState]:
-    names = sorted({name for groups in states.values() for name in groups})
-    for one in names:
-        for other in names:
-            both = [rank for rank, groups in states.items() if one in groups and other in groups]
-            held, passed = slow_held(states, both, one, other), slow_held(states, both, other, one)
-            if held and passed and len(held) + len(passed) == len(both) and 2 * len(passed) < len(held):
-                return dict.fromkeys(passed, max((states[rank][one] for rank in held), key=lambda it: it.last_enqueued))
-    return {}
-
-
-def slow_held(states: States, both: list[int], one: str, other: str) -> list[int]:
-    furthest = max((states[rank][other].last_enqueued for rank in both), default=0)
-    waiting = [rank for rank in both if states[rank][one].last_enqueued > states[rank][one].last_completed]
-    return [rank for rank in waiting if states[rank][other].last_enqueued < furthest]
-
-
 Apart = Callable[[States], dict[int, CollectiveState]]
 
 
@@ -120,9 +85,6 @@ Apart = Callable[[States], dict[int, CollectiveState]]
     [
         (states_of, stopped, slow_stopped, 20),
         (states_of, laggards, slow_laggards, 200),
-        (crossed, laggards, slow_laggards, 200),
-        (states_of, out_of_order, slow_out_of_order, 20),
-        (crossed, out_of_order, slow_out_of_order, 200),
     ],
 )
 def test_many_states_give_what_comparing_all_with_all_gives(

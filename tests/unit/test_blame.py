@@ -54,12 +54,35 @@ def outside(rank: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("outside_communication", [rank], others(rank), start=start, onset=9, **changes)  # type: ignore[arg-type]
 
 
+def printed(*ranks: int, grounds: str = "printed_behind") -> Anomaly:
+    return anomaly(grounds, list(ranks), others(*ranks), start=70, onset=9)
+
+
 def behind(rank: int, start: float = 10) -> Anomaly:
     return anomaly("never_enqueued", [rank], others(rank), start=start, onset=9)
 
 
 def perhaps(*ranks: int) -> Anomaly:
     return anomaly("perhaps_waiting", ranks, others(*ranks), start=10, onset=9)
+
+
+def waiting(grounds: str = "all_in_communication", *apart: int, **changes: object) -> Anomaly:
+    return anomaly(grounds, [], others(*apart), start=10, onset=9, unobserved=list(apart), **changes)  # type: ignore[arg-type]
+
+
+def kept(*kinds: tuple[int, str]) -> Anomaly:
+    """Dumps of a device that has stopped, beside others that stand apart."""
+    told = anomaly("never_completed", [rank for rank, _ in kinds], others(), start=10, onset=9)
+    suspects = [msgspec.structs.replace(one, kind=kind) for one, (_, kind) in zip(told.suspects, kinds, strict=True)]
+    return msgspec.structs.replace(told, suspects=suspects)
+
+
+def halted(rank: int) -> Anomaly:
+    return anomaly("process_stopped", [rank], start=10, onset=9)
+
+
+def left(rank: int, onset: float = 9.5) -> Anomaly:
+    return anomaly("left_early", [rank], start=10, onset=onset, precision_ns=2 * 10**9, subject="left")
 
 
 def slow(grounds: str, *ranks: int, start: float = 10, **changes: object) -> Anomaly:
@@ -74,6 +97,11 @@ Row = tuple[str, Reason, list[int], list[Anomaly], Situation]
 TABLE: list[Row] = [
     ("the stack of one is outside", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5)], situation()),
     ("stacks alone", Reason.OUTSIDE_COMMUNICATION, [5], [outside(5)], situation()),
+    ("counts printed with the first failure are of before it", Reason.NEVER_ENQUEUED, [5], [stall(), cascade(0, 1, start=70, onset=72), printed(5)], situation()),
+    ("printed counts of which one may only wait for another", Reason.NOBODY_APART, [], [stall(), cascade(0, 1, start=70, onset=72), printed(4, 5, grounds="printed_perhaps")], situation()),
+    ("dumps come before printed counts", Reason.NEVER_ENQUEUED, [5], [stall(), behind(5), printed(3, 5, grounds="printed_perhaps")], situation()),
+    ("dumps and printed counts name different ranks", Reason.SOURCES_DISAGREE, [], [stall(), behind(5), printed(3)], situation()),
+    ("a stack inside communication strikes out what is printed", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), printed(5)], situation()),
     ("stacks and collectives agree", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), behind(5)], situation()),
     ("errors after the stall are its consequence", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), cascade(*others(5), start=30), error(2, 35)], situation()),
     ("one never enqueued", Reason.NEVER_ENQUEUED, [5], [stall(), behind(5)], situation()),
@@ -82,10 +110,33 @@ TABLE: list[Row] = [
     ("perhaps all wait for one that is not seen", Reason.NOBODY_APART, [], [stall(), perhaps(2, 5, 6)], situation()),
     ("the one that no stack shows waiting", Reason.NEVER_ENQUEUED, [5], [stall(), anomaly("all_in_communication", [], others(5), start=10, onset=9), perhaps(2, 5, 6)], situation()),
     ("one has not completed what its peers have", Reason.NEVER_COMPLETED, [5], [stall(), anomaly("never_completed", [5], others(5), start=10, onset=9)], situation()),
+    ("one's device has not begun", Reason.NEVER_STARTED, [5], [stall(), waiting(), anomaly("never_started", [5], others(5), start=10, onset=9)], situation()),
     ("one went on without a collective", Reason.OUT_OF_ORDER, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("out_of_order", [5], others(5), start=10, onset=9)], situation()),
     ("one enqueued something else", Reason.MISMATCHED, [5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("mismatched", [5], others(5), start=10, onset=9)], situation()),
     ("the devices of two have stopped", Reason.NEVER_COMPLETED, [2, 5], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), anomaly("never_completed", [2, 5], others(2, 5), start=10, onset=9)], situation()),
     ("a stopped device and another outside", Reason.SOURCES_DISAGREE, [], [stall(), anomaly("outside_communication", [3], others(3), start=10, onset=9), anomaly("never_completed", [5], others(5), start=10, onset=9)], situation()),
+    ("a stopped device and one that never came", Reason.NEVER_COMPLETED, [2, 5], [stall(), kept((2, "blocker"), (5, "stopped_device"))], situation()),
+    ("all have joined", Reason.NONE_COMPLETED, [], [stall(), waiting("none_completed", area="network")], situation()),
+    ("all have joined and all stacks wait", Reason.NONE_COMPLETED, [], [stall(), waiting(), waiting("none_completed", area="network")], situation()),
+    ("all have joined, also who stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), waiting("none_completed", area="network")], situation()),
+    ("who stands outside has joined all, and one dump is missing", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), waiting("one_unobserved", 3)], situation()),
+    ("who stands outside has no dump", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), waiting("one_unobserved", 5)], situation()),
+    ("operations do not match", Reason.UNMATCHED, [], [stall(), waiting(), waiting("unmatched", area="code")], situation()),
+    ("groups wait for each other", Reason.DIFFERENT_COLLECTIVES, [], [stall(), waiting(), waiting("different_collectives")], situation()),
+    ("few are ahead", Reason.FEW_AHEAD, [], [stall(), waiting("few_ahead", 0, 1, 2, 3, 4, 5)], situation()),
+    ("all wait, and one is not seen", Reason.ONE_UNOBSERVED, [], [stall(), waiting("one_unsampled", 5)], situation()),
+    ("all wait, and one has neither stack nor dump", Reason.ONE_UNOBSERVED, [], [stall(), waiting("one_unsampled", 5), waiting("perhaps_unobserved", 5)], situation()),
+    ("all wait, one has no stack but a dump", Reason.NOBODY_APART, [], [stall(), waiting("one_unsampled", 5), waiting("perhaps_unobserved", 3)], situation()),
+    ("all wait, and two are not seen", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5)], situation()),
+    ("another role stands outside", Reason.OUTSIDE_BY_DESIGN, [], [stall(), waiting("outside_by_design", 6, 7)], situation()),
+    ("a signal has stopped one", Reason.PROCESS_STOPPED, [5], [stall(), halted(5)], situation()),
+    ("a signal has stopped one that waited by then", Reason.PROCESS_STOPPED, [5], [stall(), waiting(), waiting("none_completed"), halted(5)], situation()),
+    ("a signal has stopped one, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), halted(5)], situation()),
+    ("a signal has stopped the one outside", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), halted(5)], situation()),
+    ("one has left while the others wait", Reason.LEFT_EARLY, [5], [stall(), waiting("all_in_communication", 5), left(5)], situation()),
+    ("one has left, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), left(5)], situation()),
+    ("one has left long after the others began to wait", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5), left(5, 18)], situation()),
+    ("one has left, and nothing shows that the others wait for it", Reason.NOTHING_OBSERVED, [], [stall(), left(5)], situation()),
     ("nothing was observed", Reason.NOTHING_OBSERVED, [], [stall()], situation()),
     ("a laggard whose stack waits is none", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), behind(5)], situation()),
     ("several outside", Reason.NOBODY_APART, [], [stall(), anomaly("several_outside", [], [0, 1, 2, 3], start=10, onset=9)], situation()),
@@ -175,6 +226,19 @@ def test_the_decision_has_its_reason(
     silent = "unavailable" if reason is Reason.NOTHING_OBSERVED else "ambiguous"
     assert decision.verdict == ("supported" if suspects or reason in SUPPORTED_WITHOUT_NAMES else silent)
     assert not set(decision.victims) & set(suspects)
+
+
+def test_a_stack_strikes_out_who_never_came_beside_a_device_that_has_stopped() -> None:
+    dumps = kept((2, "blocker"), (5, "stopped_device"))
+    assert named(decide([stall(), waiting(), dumps], situation())) == [5]
+
+
+@pytest.mark.parametrize(("sampled", "suspects"), [((2,), [5]), ((), []), ((2, 5), [])])
+def test_of_two_laggards_without_a_stack_either_may_wait(sampled: tuple[int, ...], suspects: list[int]) -> None:
+    unseen = {2, 5} - set(sampled)
+    stacks = anomaly("all_in_communication", [], others(*unseen), start=10, onset=9, unobserved=sorted(unseen))
+    dumps = anomaly("never_enqueued", [2, 5], others(2, 5), start=10, onset=9)
+    assert named(decide([stall(), stacks, dumps], situation())) == suspects
 
 
 def test_every_reason_is_reached() -> None:

@@ -17,8 +17,10 @@ from detection_support import (
     closed,
     gauge,
     healthy,
+    identity,
     named,
     new_view,
+    printed,
     run,
     stack,
     stalled,
@@ -30,6 +32,7 @@ from detection_support import (
 from schemas.events import Frame
 from schemas.results import Anomaly, StackSpan
 from streams.detectors.stack_minority import StackMinority
+from streams.view import AttemptWindow
 
 RANKS = 8
 ELSEWHERE = [Frame("<module>", "/workspace/train2.py", 70), Frame("evaluate", "/workspace/train2.py", 44)]
@@ -164,3 +167,121 @@ def test_each_window_of_the_stall_gives_one_finding_with_the_latest_samples() ->
     found = run(StackMinority(), new_view(), windows)
     assert [named(one) for one in found] == [[], [], [], [[5]], [[5]], [[]]]
     assert len({one.id for window in found for one in window}) == 3
+
+
+def said(rank: int, second: float, text: str = "loaded 812 documents") -> dict[str, Any]:
+    return {"signatures": [printed(text, second)]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "suspects"),
+    [
+        ({5: said(5, 36)}, []),
+        ({5: said(5, 32)}, [5]),
+        ({5: said(5, 36, "shard 812: read timed out, attempt 3")}, [5]),
+        ({5: said(5, 36, "[rank5] Received a dump signal due to a collective timeout from rank 2")}, [5]),
+        ({rank: said(rank, 36) for rank in range(RANKS)}, [5]),
+        ({rank: said(rank, 36) for rank in (0, 1, 5)}, []),
+        ({0: said(0, 36)}, [5]),
+    ],
+    ids=["it prints", "it printed before", "it tries again", "a library prints", "all print", "few print", "another"],
+)
+def test_who_still_prints_what_its_peers_do_not_is_not_named(lines: Any, suspects: list[int]) -> None:
+    stacks = all_in(5) | {5: [stack(OWN, 33, 38)]}
+    extra = {rank: {"stacks": spans, **lines.get(rank, {})} for rank, spans in stacks.items()}
+    (found,) = run(StackMinority(), new_view(), stalled(RANKS, extra))[-1]
+    assert named([found]) == [suspects]
+
+
+@pytest.mark.parametrize(
+    "frame", [Frame("collect", "/usr/lib/python3.11/gc.py", 0), Frame("gc_collect_main", "python")]
+)
+def test_who_is_met_while_it_collects_garbage_is_no_minority(frame: Frame) -> None:
+    (found,) = finding(all_in(5) | {5: [stack([*OWN, frame], 33, 38)]})
+    assert (named([found]), found.grounds, found.unobserved) == ([[]], "all_in_communication", [])
+
+
+def in_roles(roles: Mapping[str, Sequence[int]], stacks: Mapping[int, Sequence[StackSpan]]) -> list[Anomaly]:
+    """A standstill of ranks that have roles."""
+    of = {rank: identity(rank, role=role) for role, ranks in roles.items() for rank in ranks}
+
+    def window(start: float, **fields: Any) -> AttemptWindow:
+        found = stacks if start == 30 else {}
+        return closed(
+            (summary(rank, start, who=of[rank], stacks=list(found.get(rank, [])), **fields) for rank in sorted(of)),
+            start,
+        )
+
+    first = closed((stepping(rank, 0, first=1, who=of[rank]) for rank in sorted(of)), 0)
+    return run(StackMinority(), new_view(), [first, window(10), window(20), window(30)])[-1]
+
+
+def test_a_role_that_idles_by_design_is_not_named_for_it() -> None:
+    roles = {"actor": range(6), "controller": [6], "rollout": [7]}
+    stacks = {rank: [stack(ALL_REDUCE, 33, 38)] for rank in range(6)}
+    idle = {rank: [stack(ELSEWHERE, 33, 38)] for rank in (6, 7)}
+    (found,) = in_roles(roles, stacks | idle)
+    assert (named([found]), found.grounds, found.victims) == ([[]], "outside_by_design", list(range(6)))
+    # One of those that wait by design is the one that does not.
+    (found,) = in_roles(roles, stacks | idle | {3: [stack(OWN, 33, 38)]})
+    assert (named([found]), found.grounds) == ([[3]], "outside_communication")
+
+
+def test_of_a_role_that_mostly_waits_the_one_outside_is_named_whatever_others_do() -> None:
+    roles = {"actor": range(4), "rollout": range(4, 9)}
+    stacks = {rank: [stack(ALL_REDUCE, 33, 38)] for rank in (0, 1, 2, 4, 5, 6, 7)}
+    (found,) = in_roles(roles, stacks | {3: [stack(ELSEWHERE, 33, 38)], 8: [stack(OWN, 33, 38)]})
+    assert (named([found]), found.grounds) == ([[]], "several_outside")
+    (found,) = in_roles(roles, stacks | {3: [stack(ALL_REDUCE, 33, 38)], 8: [stack(OWN, 33, 38)]})
+    assert named([found]) == [[8]]
+
+
+def test_a_rank_whose_role_is_not_known_is_held_against_the_only_role() -> None:
+    stacks = all_in(5) | {5: [stack(OWN, 33, 38)]}
+    (found,) = in_roles({"trainer": [rank for rank in range(RANKS) if rank != 5], "": [5]}, stacks)
+    assert named([found]) == [[5]]
+
+
+def test_a_whole_stage_outside_is_not_told_apart_from_what_it_does_by_design() -> None:
+    stacks = all_in(2, 3) | {rank: [stack(OWN, 33, 38)] for rank in (2, 3)}
+    (found,) = finding(stacks, world=8, pp=4, tp=1, dp=2)
+    assert (named([found]), found.grounds) == ([[]], "outside_by_design")
+    (found,) = finding(all_in(2) | {2: [stack(OWN, 33, 38)]}, world=8, pp=4, tp=1, dp=2)
+    assert named([found]) == [[2]]
+    # A stage of a single rank has nobody to be held against but the others.
+    (found,) = finding(all_in(2) | {2: [stack(OWN, 33, 38)]}, world=8, pp=8, tp=1, dp=1)
+    assert named([found]) == [[2]]
+
+
+def test_where_all_others_wait_the_one_that_could_not_be_sampled_is_told_and_not_named() -> None:
+    (found,) = finding(all_in(5) | {5: [stack([], 33, failure="permission denied")]})
+    assert (named([found]), found.grounds, found.unobserved) == ([[]], "one_unsampled", [5])
+    assert found.text == "rank 5 could not be sampled (permission denied); all 7 others wait in communication"
+
+
+def test_why_samples_failed_is_told_by_rank_and_only_of_this_stall() -> None:
+    failed = {rank: [stack([], 33, failure="timed out")] for rank in (5, 6)}
+    windows = stalled(RANKS, {rank: {"stacks": spans} for rank, spans in (all_in(4, 5, 6) | failed).items()})
+    windows[0] = closed(
+        stepping(rank, 0, first=1, stacks=[stack([], 5, failure="too early")] if rank == 4 else [])
+        for rank in range(RANKS)
+    )
+    (found,) = run(StackMinority(), new_view(), windows)[-1]
+    assert (found.grounds, found.unobserved) == ("all_in_communication", [4, 5, 6])
+    assert "ranks 5-6 could not be sampled (timed out); rank 4 could not be sampled" in found.text
+
+
+def test_who_polls_is_not_named_where_another_is_not_seen() -> None:
+    polls = [*OWN, Frame("Event.wait", "/usr/lib/python3.11/threading.py", 607)]
+    (found,) = finding(all_in(5) | {5: [stack(polls, 33, 38)]})
+    assert named([found]) == [[5]]
+    (found,) = finding(all_in(3, 5) | {5: [stack(polls, 33, 38)]})
+    assert (named([found]), found.grounds, found.unobserved) == ([[]], "perhaps_outside", [3])
+    # What a loader waits for is its own.
+    (found,) = finding(all_in(3, 5) | {5: [stack(LOADER_WAIT, 33, 38)]})
+    assert named([found]) == [[5]]
+
+
+def test_a_suspect_is_a_blocker() -> None:
+    (found,) = finding(all_in(5) | {5: [stack(OWN, 33, 38)]})
+    assert [one.kind for one in found.suspects] == ["blocker"]

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from detection_support import anomaly, at, closed, ended, healthy, new_view, still
 
-from schemas.results import Anomaly, Incident, SuspiciousTemplate
+from schemas.events import Frame
+from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.incidents import book
 from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, QUIET_WINDOWS, IncidentBook, IncidentBookState
 from streams.incidents.compose import SHOWN_SUPPORT
@@ -29,12 +30,21 @@ class Story:
         self.templates: list[SuspiciousTemplate] = []
         self.view.update(first or healthy(RANKS))
 
-    def close(self, *grounds: Anomaly, window: Callable[[float], AttemptWindow] | None = None) -> list[Incident]:
-        """The next window with these anomalies, moved into it; the job stands still unless ``window`` says else."""
+    def close(
+        self,
+        *grounds: Anomaly,
+        window: Callable[[float], AttemptWindow] | None = None,
+        stacks: list[str] | None = None,
+    ) -> list[Incident]:
+        """The next window with these anomalies, moved into it; the job stands still unless ``window`` says else.
+
+        ``stacks`` are the ranks of each place where stacks show somebody.
+        """
         self.start += 10
         made = window(self.start) if window else still(RANKS, self.start)
         self.view.update(made)
-        return IncidentBook(self.state).close(self.view, made, list(grounds), lambda *_: self.templates)
+        seen = None if stacks is None else merged(made, stacks)
+        return IncidentBook(self.state).close(self.view, made, list(grounds), lambda *_: self.templates, seen)
 
     def here(self, kind: str, *args: Any, **fields: Any) -> Anomaly:
         """An anomaly of the window that closes next."""
@@ -42,6 +52,26 @@ class Story:
 
     def restored(self) -> None:
         self.state = msgspec.json.decode(msgspec.json.encode(self.state), type=IncidentBookState)
+
+
+def merged(window: AttemptWindow, places: list[str]) -> MergedStacks:
+    groups = [
+        MergedGroup(
+            ranks=ranks,
+            activity="own" if n else "communication",
+            place=f"place {n}",
+            frames=[Frame("f", "a.py")],
+            since=window.start,
+            samples=n,
+        )
+        for n, ranks in enumerate(places)
+    ]
+    kinds = [
+        MergedClass(process_type="trainer", thread="MainThread", observed="0-7", groups=groups, text="; ".join(places)),
+        MergedClass(process_type="trainer", thread="dumper", observed="0-7"),
+    ]
+    names = {"id": "m", "job": window.job, "attempt": window.attempt}
+    return MergedStacks(**names, start=window.start, end=window.end, since=at(9), classes=kinds)
 
 
 def iterating(start: float) -> AttemptWindow:
@@ -74,6 +104,65 @@ def test_one_more_window_of_the_same_is_no_revision() -> None:
     story = Story()
     assert len(story.close(*hang(story))) == 1
     assert [story.close(*hang(story)) for _ in range(5)] == [[]] * 5
+
+
+def told(incidents: list[Incident]) -> list[list[str]]:
+    return [[kind.text for kind in one.stacks] for one in incidents]
+
+
+def test_an_incident_says_where_everybody_stands_of_what_tells_and_without_frames() -> None:
+    story = Story()
+    (one,) = story.close(*hang(story), stacks=["0-4,6-7", "5"])
+    (kind,) = one.stacks
+    assert (kind.text, [group.ranks for group in kind.groups]) == ("0-4,6-7; 5", ["0-4,6-7", "5"])
+    assert all(not group.frames and not group.samples for group in kind.groups)
+
+
+def test_ranks_that_stand_apart_are_a_revision_and_where_they_do_is_none() -> None:
+    story = Story()
+    assert told(story.close(*hang(story))) == [[]]
+    assert told(story.close(*hang(story), stacks=["0-7"])) == [["0-7"]]
+    assert told(story.close(*hang(story), stacks=["0-4,6-7", "5"])) == [["0-4,6-7; 5"]]
+    assert told(story.close(*hang(story), stacks=["0-3,7", "4-6"])) == [["0-3,7; 4-6"]]
+    assert told(story.close(*hang(story), stacks=["0-3,7", "4,6", "5"])) == []
+    story.templates = [SuspiciousTemplate(id="t", text="x", first_seen=at(9), ranks="5", axis="space")]
+    assert told(story.close(*hang(story), stacks=["0-3,7", "4,6", "5"])) == [["0-3,7; 4,6; 5"]]
+
+
+@pytest.mark.parametrize(
+    ("failure", "found"),
+    [
+        # When a rank failed, in which window that is found, and what was seen last before it, or first of all.
+        (None, "5; 0-3"),
+        ((45, 40), "5; 0-2"),
+        ((35, 40), "5; 0-1"),
+        ((25, 20), "5; 0"),
+        ((25, 40), "5; 0"),
+        ((12, 40), "5; 0"),
+        # Before the standstill: the job has gone on after it.
+        ((5, 20), "5; 0-3"),
+    ],
+)
+def test_what_is_seen_once_ranks_fail_is_not_where_they_stood(failure: tuple[int, int] | None, found: str) -> None:
+    story = Story()
+    for seen in (["5", "0"], ["5", "0-1"], ["5", "0-2"], ["5", "0-3"]):
+        found_now = failure is not None and story.start + 10 == failure[1]
+        failures = [story.here("cascade", [], [1], onset=failure[0])] if failure and found_now else []
+        story.close(*hang(story), *failures, stacks=seen)
+        story.restored()
+    (revision,) = story.close(
+        *hang(story), story.here("own_death", [2], onset=70), window=lambda start: closed([], start, stopped=at(start))
+    )
+    assert told([revision]) == [[found]]
+
+
+def test_stacks_are_no_part_of_what_is_no_standstill_and_few_are_kept() -> None:
+    story = Story()
+    (slow,) = story.close(story.here("slow_and_changed", [3]), stacks=["0-7"])
+    assert slow.stacks == []
+    for last in range(9):
+        story.close(*hang(story), stacks=[f"0-{last}"])
+    assert [kept.classes[0].text for kept in story.state.incidents[-1].stacks] == ["0-0", "0-6", "0-7", "0-8"]
 
 
 def test_new_templates_are_a_revision() -> None:

@@ -65,6 +65,17 @@ def test_the_scope_is_the_smallest_place_that_covers_the_suspects(
     assert (scope.kind, scope.name) == (kind, name)
 
 
+def test_what_is_found_on_two_grounds_in_the_same_words_is_said_once() -> None:
+    found = [anomaly("outside_communication", [5], start=start, text="rank 5 in f") for start in (10, 20, 30)]
+    found[0] = msgspec.structs.replace(found[0], grounds="perhaps_outside")
+    other = anomaly("several_outside", start=40, text="ranks 5-6 in f")
+    pieces = evidence_of([*found, other])
+    assert [(piece.text, piece.start, piece.end) for piece in pieces] == [
+        ("rank 5 in f", at(10), at(40)),
+        ("ranks 5-6 in f", at(40), at(50)),
+    ]
+
+
 def test_evidence_stands_in_order_of_its_windows_and_cascades_come_last() -> None:
     cascade = anomaly("cascade", [], [0, 1], start=0, subject="c")
     pieces = evidence_of(

@@ -30,7 +30,7 @@ import streams.lines
 
 READERS = [
     *("producers.heads", "producers.printed_stacks", "producers.readers.plain", "producers.readers.system"),
-    *("producers.samples", "producers.stacktext", "producers.readers.stackfile"),
+    *("producers.samples", "producers.stacktext", "producers.readers.stackfile", "producers.readers.ras"),
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
     "streams.library.known",

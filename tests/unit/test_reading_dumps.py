@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streams_support import records, run, written_log
 
 from producers.inputs import UnreadableRecording
 from producers.readers import pickled
@@ -176,3 +177,40 @@ def test_names_and_numbers_of_other_types_are_none(tmp_path: Path) -> None:
     dumps[0]["entries"] = [odd, {**odd, "process_group": [["x"], None]}, {**odd, "collective_seq_id": "9"}]
     found = recording(tmp_path, dumps)
     assert len([one for one in collectives(found, 0) if one.created]) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "duration", "peer"),
+    [
+        ({"duration_ms": 12.5}, 12_500_000, None),
+        ({"duration_ms": None}, 0, None),
+        ({"duration_ms": float("inf")}, 0, None),
+        ({"duration_ms": True}, 0, None),
+        ({"is_p2p": True, "profiling_name": "nccl:send 0->1", "p2p_seq_id": 4, "duration_ms": 1}, 1_000_000, 3),
+        ({"is_p2p": True, "profiling_name": "nccl:recv 0<-1", "p2p_seq_id": 4}, 0, 3),
+        ({"is_p2p": True, "profiling_name": "nccl:recv 0<-9", "p2p_seq_id": 4}, 0, None),
+    ],
+)
+def test_a_timed_operation_has_its_duration_and_a_send_its_peer(
+    tmp_path: Path, changes: dict[str, Any], duration: int, peer: int | None
+) -> None:
+    dumps = {1: dump({"9": ("pair", [1, 3])}, {}, entry(9, ("9", "pair"), 5, **changes))}
+    (event,) = collectives(recording(tmp_path, dumps), 1)
+    assert (event.duration, event.peer) == (duration, peer)
+
+
+@pytest.mark.parametrize("late", [2, None])
+def test_timed_dumps_tell_for_whom_a_group_waits(tmp_path: Path, late: int | None) -> None:
+    took = {rank: 40.0 + rank if rank != late else 0.9 for rank in WORLD}
+    dumps = {
+        rank: dump(
+            {"0": ("world", WORLD)},
+            {0: (40, 40)},
+            *(entry(0, ("0", "world"), at, state="completed", duration_ms=took[rank]) for at in range(1, 41)),
+        )
+        for rank in WORLD
+    }
+    log = written_log(recording(tmp_path, dumps))
+    run(log)
+    found = [(one.grounds, one.text[:24]) for one in records(log, "anomalies") if one.detector == "collective_delay"]
+    assert found == ([("joins_last", "rank 2 is the last to jo")] if late else [])

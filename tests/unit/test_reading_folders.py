@@ -266,6 +266,12 @@ def test_metrics_have_units_states_and_nonfinite_values(tmp_path: Path, write: W
     assert not {"rank", "pid", "ts"} & found.keys()
 
 
+def test_only_of_a_process_that_a_signal_has_stopped_it_is_told(tmp_path: Path, write: Write) -> None:
+    write("m.jsonl", sample(2, status="stopped"), sample(3, status="sleeping"), sample(4, status="tracing-stop"))
+    told = [(offset(e), e.value) for _, e in events(read(tmp_path), Metric) if e.name == "process_stopped"]
+    assert told == [(2.0, 1.0)]
+
+
 def test_a_round_of_sampling_is_a_heartbeat_of_its_node(tmp_path: Path, write: Write) -> None:
     write(
         "m.jsonl",

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from rankwatch.text import print_incident, where
-from schemas.results import Incident, Ranks, Scope, Suspect, SuspiciousTemplate
+from rankwatch.text import print_incident, suspect_line, where
+from schemas.results import Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 
 NAMED = Incident(
     id="a",
@@ -54,8 +54,20 @@ def test_one_rank_is_no_ranks_and_what_a_template_stands_out_against_is_said(
         SuspiciousTemplate(id="a", text="one", first_seen=0, ranks="4", axis="space"),
         SuspiciousTemplate(id="b", text="two", first_seen=0, ranks="0-3,5", axis="cross-job"),
     ]
-    found = msgspec.structs.replace(NAMED, victims=Ranks(ranks="7"), templates=templates)
+    stacks = [
+        MergedClass(process_type="trainer", thread="MainThread", text="ranks 0-4,6-7 in all_reduce\x1b[2J"),
+        MergedClass(process_type="writer", thread="MainThread", text="writer: rank 5 in write"),
+    ]
+    found = msgspec.structs.replace(NAMED, victims=Ranks(ranks="7"), templates=templates, stacks=stacks)
     print_incident(Console(soft_wrap=True), found)
     shown = capsys.readouterr().out
     assert "victims    rank 7\n" in shown
+    assert "  stacks     ranks 0-4,6-7 in all_reduce [2J\n             writer: rank 5 in write\n" in shown
     assert "one  (rank 4, unlike its peers)" in shown and "two  (ranks 0-3,5, unlike healthy jobs)" in shown
+
+
+def test_what_a_suspect_is_in_a_hang_is_said() -> None:
+    suspect = NAMED.suspects[0]
+    assert suspect_line(suspect) == "rank 5 on node02, score 0.90: a reason"
+    stopped = msgspec.structs.replace(suspect, kind="stopped_device")
+    assert suspect_line(stopped) == "rank 5 on node02, score 0.90, stopped device: a reason"

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 import sink_support as support
 
-from schemas import codec
+from schemas import codec, results
+from schemas.identity import rank_ranges, ranks_of
 from schemas.topics import TOPICS
 from sinks import address, errors, fit, query, sink
 from sinks.errors import one_line
@@ -82,6 +83,21 @@ def test_the_device_and_process_of_an_event_win_over_its_workers() -> None:
 )
 def test_what_fits_and_what_does_not(values: list[object], type_name: str, fits: bool) -> None:
     assert (misfit(values, type_name) is None) == fits
+
+
+@pytest.mark.parametrize(
+    "ranges", ["0-99999999999", "5-", "-5", "x", "3-1", "0-131072", "1,", ",".join(["0-99999"] * 9)]
+)
+def test_ranges_that_are_no_ranks_of_a_job_are_stored_as_they_are(ranges: str) -> None:
+    kind = support.stack_class(groups=[results.MergedGroup(ranks=ranges, activity="own", place="f")])
+    (block,) = blocks_of("merged_stacks", support.merged_stacks(classes=[kind]), "", 0)
+    assert (block.columns["ranks"], block.columns["rank_list"]) == ([ranges], [[]])
+    assert block.columns["missing"] == ["0-2,4-6"]
+
+
+def test_ranges_become_the_ranks_that_they_are_of() -> None:
+    for ranks in ([], [5], [0, 1, 2, 7], list(range(0, 1 << 17))):
+        assert ranks_of(rank_ranges(ranks), 1 << 17) == ranks
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from schemas.events import Frame
-from streams.stack_classes import Sample, classes_of, said, thread_kind
+from streams.stack_classes import Sample, classes_of, thread_kind
+from streams.stack_words import said
 
 STEP = Frame("step", "/srv/train.py", 40)
 REDUCE = Frame("all_reduce", "/py/site-packages/torch/distributed/distributed_c10d.py", 2799)
@@ -41,6 +44,7 @@ def test_who_has_no_sample_or_a_failed_one_is_unobserved_and_never_missing() -> 
     main = classes_of(samples, roles(10))[0]
 
     assert main.unobserved == {8: "Permission denied", 9: "no sample"}
+    assert main.observed == set(range(8))
     top = main.tree.children[0]
     assert main.missing(top) == frozenset()
     reduce = next(node for path, node in main.tree.walk() if path[-1] == REDUCE)
@@ -99,3 +103,98 @@ def test_the_order_of_samples_does_not_matter() -> None:
     random.Random(3).shuffle(samples)
 
     assert classes_of(samples, roles(9)) == one
+
+
+def test_a_role_of_which_nobody_was_sampled_has_a_class_unless_nothing_was() -> None:
+    known = {0: "actor", 1: "rollout", 2: ""}
+
+    classes = classes_of([sample(0, STEP, REDUCE, role="actor")], known)
+
+    assert [(one.role, one.unobserved) for one in classes] == [
+        ("", {2: "no sample"}),
+        ("actor", {}),
+        ("rollout", {1: "no sample"}),
+    ]
+    assert said(classes) == [
+        "of no known role: rank 2 not observed",
+        "actor: rank 0 in all_reduce (distributed_c10d.py:2799) under step (train.py:40)",
+        "rollout: rank 1 not observed",
+    ]
+    assert classes_of([], known) == []
+
+
+def test_who_does_not_wait_while_most_do_is_a_minority_wherever_they_wait() -> None:
+    receive = Frame("recv", "/py/site-packages/torch/distributed/distributed_c10d.py", 2999)
+    samples = [sample(0, REDUCE), sample(1, REDUCE), sample(2, receive), sample(3, STEP)]
+
+    main = classes_of(samples, roles(4))[0]
+
+    assert [(group.ranks, group.minority) for group in main.groups] == [([0, 1], False), ([2], False), ([3], True)]
+
+
+def test_a_group_has_been_where_it_is_as_long_as_all_of_it_have() -> None:
+    seen = [
+        Sample(rank=n, role="", process_type="trainer", thread="MainThread", frames=[STEP], since=n, samples=9 - n)
+        for n in (1, 2)
+    ]
+
+    (group,) = classes_of(seen, roles(0))[0].groups
+
+    assert (group.since, group.samples) == (2, 7)
+
+
+def pinning(rank: int, *frames: Frame) -> Sample:
+    return sample(rank, *frames, thread="pin_memory")
+
+
+GET = Frame("get", "queues.py", 113)
+
+
+@pytest.mark.parametrize(
+    ("others", "lines"),
+    [
+        (
+            [pinning(0, READ), pinning(1, GET), pinning(2, GET)],
+            ["trainer pin_memory: ranks 1-2 in get (queues.py:113); rank 0 in read (files.py:12)"],
+        ),
+        # Whoever has nothing to do is nowhere special.
+        ([pinning(0, GET), pinning(1, READ), pinning(2, READ)], []),
+        # What the line of its trainer tells is not told again.
+        (
+            [sample(5, READ, kind="dataloader"), sample(0, GET, kind="dataloader"), sample(1, GET, kind="dataloader")],
+            [],
+        ),
+        (
+            [sample(0, READ, kind="writer"), sample(1, GET, kind="writer"), sample(2, GET, kind="writer")],
+            ["writer: ranks 1-2 in get (queues.py:113); rank 0 in read (files.py:12)"],
+        ),
+    ],
+)
+def test_other_threads_are_told_of_where_a_few_are_busy_elsewhere(others: list[Sample], lines: list[str]) -> None:
+    trainers = [one for one in hang() if one.process_type == "trainer"]
+
+    assert said(classes_of([*trainers, *others], roles(8)))[1:] == lines
+
+
+def test_kinds_of_threads_beyond_a_few_are_counted() -> None:
+    others = [
+        sample(rank, READ if rank == 0 else GET, thread=f"worker-{'x' * n}") for n in range(1, 6) for rank in range(3)
+    ]
+
+    lines = said(classes_of([*hang(), *others], roles(8)))
+
+    assert len(lines) == 4
+    assert lines[-1].endswith("; a few stand apart in 2 more kinds of threads")
+
+
+def test_very_many_ranks_and_reasons_are_counted() -> None:
+    samples = [
+        *(sample(rank, STEP) for rank in range(0, 2000, 2)),
+        *(sample(rank, failure=f"no {rank % 8}") for rank in range(1, 2000, 2)),
+    ]
+
+    (line,) = said(classes_of(samples, roles(2000)))
+
+    assert line.startswith("1000 ranks (0,2,4,6,8,")
+    assert "; 500 ranks (5,7,13,15," in line
+    assert line.endswith(",…) not observed for 2 other reasons")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from producers.readers import stackjson
 from producers.recording import Recording, read_recording
 from schemas.events import Frame, Log, Stack
 from schemas.identity import Identity
@@ -373,3 +374,38 @@ def test_a_section_without_a_stack_is_a_sample_that_failed(tmp_path: Path) -> No
         (1, "the sample holds no threads"),
         (2, ""),
     ]
+
+
+DEEP = "".join(f'  File "/srv/job/model.py", line {line} in forward\n' for line in range(100)) + "  ...\n"
+OTHER = (
+    'Thread 0x00007f9c2abb7c0 (most recent call first):\n  File "/usr/lib/python3.11/threading.py", line 5 in wait\n'
+)
+CUT = "Timeout (0:00:30)!\n" + OTHER + "\nThread 0x00007f9c2abb6c0 (most recent call first):\n" + DEEP
+
+
+@pytest.mark.parametrize(
+    ("text", "main"),
+    [
+        (CUT, True),
+        # The main thread is shown as one, so the last is another.
+        (FAULT + "\nThread 0x00007f9c2abb7c0 (most recent call first):\n" + DEEP, False),
+        # The main thread is among those that are not shown.
+        (CUT + "...\n", False),
+        (CUT[:-30], False),
+        # Another thread is deep, the main one has no Python frames.
+        ("Timeout (0:00:30)!\nThread 0x00007f9c2abb6c0 (most recent call first):\n" + DEEP + "\n" + OTHER, False),
+    ],
+)
+def test_a_main_thread_without_its_outermost_frames_is_the_last_that_faulthandler_prints(
+    tmp_path: Path, text: str, main: bool
+) -> None:
+    found = {event.thread: len(event.frames) for _, event in stacks(read(tmp_path, {NAME: text}))}
+    assert (found.get("MainThread", 0) == 100) is main
+
+
+def test_json_that_is_too_large_says_so_of_its_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stackjson, "MOST_BYTES", 100)
+    for name, text in ((NAME, JSON), (NAME, "[{" + " " * 200), ("notes.json", JSON)):
+        recording = read(tmp_path / name, {name: text})
+        assert any("more than 100; left aside" in reason for reason in reasons(recording))
+        assert [one.failure[:10] for _, one in stacks(recording)] == ["stacks of "]

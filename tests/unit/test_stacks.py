@@ -142,9 +142,17 @@ def test_no_sample_is_lost_or_counted_twice(samples: list[tuple[int, int]]) -> N
 @pytest.mark.parametrize(
     ("frames", "said"),
     [
-        (ALL_REDUCE, "all_reduce (distributed_c10d.py:3252) under <module> (train2.py:105)"),
+        (ALL_REDUCE, "all_reduce (distributed_c10d.py:3252) under train2.py:105"),
         (OWN, "wait_for_shard_server (train2.py:62)"),
-        (LOADER_WAIT, "_try_get_data (dataloader.py:1291) under <module> (train.py:120)"),
+        (LOADER_WAIT, "__next__ (dataloader.py:741) under train.py:120"),
+        (BACKWARD, "backward (autograd/__init__.py:395) under train.py:133"),
+        (WORKER_IDLE, "_worker_loop (worker.py:334)"),
+        (
+            [Frame("_all_gather_base", f"{TORCH}/distributed/distributed_c10d.py", 9)],
+            "_all_gather_base (distributed_c10d.py:9)",
+        ),
+        ([Frame("_f", "/srv/train.py", 3)], "_f (train.py:3)"),
+        ([Frame("f" * 500, "/srv/" + "x" * 500, 3)], f"{'f' * 79}… ({'x' * 79}…:3)"),
         ([Frame("ncclAllReduce", "libnccl.so.2")], "ncclAllReduce (libnccl.so.2)"),
         ([Frame("select", "/usr/lib/python3.11/selectors.py", 415)], "select (selectors.py:415)"),
         ([], "no frames"),

@@ -11,7 +11,8 @@ from streams.lines.vocabulary.template import Predefined
 
 _GROUP = re.compile(r"\[PG (?:ID \d{1,9} PG GUID )?(?P<group>[^ \]\n]{1,80}) Rank (?P<rank>\d{1,7})\]")
 _PROGRESS = re.compile(
-    r"last enqueued(?: NCCL)? work: (?P<enqueued>-?\d{1,20}), last completed(?: NCCL)? work: (?P<completed>-?\d{1,20})"
+    r"[Ll]ast enqueued(?: NCCL)? work: (?P<enqueued>-?\d{1,20}), "
+    r"last completed(?: NCCL)? work: (?P<completed>-?\d{1,20})"
 )
 _WORK = re.compile(r"WorkNCCL\(SeqNum=(?P<sequence>\d{1,20}), OpType=(?P<operation>\w{1,64})")
 _NIC = re.compile(r"NET/IB ?: (?P<device>[\w.-]{1,64}):(?P<port>\d{1,4}) ")
@@ -73,7 +74,7 @@ LATE_PEERS: tuple[Predefined, ...] = (
         area="network",
         layer="collective",
         lines=(re.compile(r"Received a dump signal due to a collective timeout from"),),
-        more=(_GROUP,),
+        more=(_GROUP, _PROGRESS),
     ),
 )
 

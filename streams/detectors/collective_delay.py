@@ -1,0 +1,258 @@
+"""Slow collectives (slowness): for whom the ranks of a group wait, whose transfers take longer, which link is slow.
+
+Durations of operations, by group, kind and size, as NCCL's inspector and flight recorders that were told to time them
+give them; ``streams.delays`` has the rules. Evidence beside other findings: who joins last has been computing, loading
+or waiting in another group, so it is where to look and not yet to blame.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+import msgspec
+
+from schemas.results import Anomaly, Area, OperationTimes
+from streams.checks import require
+from streams.delays import Cell, DelayBounds, Hot, Joined, Slow, hot_of, joined, slow_of, waits_for_all
+from streams.detectors.registry import JobDetector, register
+from streams.stall import over
+from streams.view import AttemptView, AttemptWindow
+
+MOST_KINDS = 128
+MOST_PENDING = 65_536
+KEPT_WAITS = 9
+_ANEW = 1_000
+"""Numbers so far below those that were judged are counted anew."""
+
+
+class CollectiveDelayConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``bounds`` say what matters, ``history`` how many operations are kept.
+
+    An operation counts where ``reporting`` of the group's ranks tell how long it took.
+    What still holds ``again_windows`` later is told again.
+    """
+
+    bounds: DelayBounds = DelayBounds()
+    reporting: float = 0.9
+    history: int = 60
+    again_windows: int = 6
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("history", "again_windows"), shares=("reporting",))
+        if self.history < 2 * self.bounds.operations:
+            raise ValueError(f"history must be {2 * self.bounds.operations} operations or more, not {self.history}")
+
+
+class Pending(msgspec.Struct):
+    """An operation that further ranks may still report: the window and time in which it was first seen, durations."""
+
+    end: int
+    time: int
+    durations: dict[int, int] = {}
+
+
+class KindState(msgspec.Struct, kw_only=True):
+    """Operations of one kind and size in one group: those to be judged, those that were, up to which number.
+
+    ``members`` is how many ranks the group has, as far as it is known.
+    """
+
+    pending: dict[int, Pending] = {}
+    judged: list[Joined] = []
+    judged_to: int = -1
+    latest: int = 0
+    members: int = 0
+
+
+class PairState(msgspec.Struct, kw_only=True):
+    """The last durations of sends and of receives in one group, of one size, by ``sender|receiver``."""
+
+    sends: dict[str, list[int]] = {}
+    receives: dict[str, list[int]] = {}
+    time: int = 0
+
+
+class CollectiveDelayState(msgspec.Struct, kw_only=True):
+    """Kinds and pairs by ``group|operation|size``, and the ends of the windows in which something was told last."""
+
+    kinds: dict[str, KindState] = {}
+    pairs: dict[str, PairState] = {}
+    told: dict[str, int] = {}
+
+
+@register
+class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
+    """Contrasts the durations of collectives, and of sends and receives, within each group."""
+
+    name = "collective_delay"
+    supporting = True
+    config_type = CollectiveDelayConfig
+    state_type = CollectiveDelayState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """At most one finding of each kind a window: that of the group which loses most time."""
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            if rank is not None:
+                for operations in summary.operations:
+                    self._take(rank, operations, window.end)
+        self._forget()
+        judged = [key for key, kind in sorted(self.state.kinds.items()) if self._judge(kind, window.end)]
+        moved = [key for key, pair in sorted(self.state.pairs.items()) if pair.time == window.end]
+        if over(view):
+            return []
+        slow = {key: found for key in judged if (found := slow_of(self.state.kinds[key].judged, self.config.bounds))}
+        hot = {key: one for key in moved if (one := hot_of(_matrix(self.state.pairs[key]), self.config.bounds))}
+        return [*self._slow(view, window, slow), *self._hot(view, window, hot)]
+
+    def _take(self, rank: int, one: OperationTimes, end: int) -> None:
+        operation = one.operation.lower()
+        key = f"{one.group}|{one.operation}|{one.size}"
+        if waits_for_all(operation):
+            kind = self.state.kinds.setdefault(key, KindState())
+            if one.sequences and max(one.sequences) < kind.judged_to - _ANEW:
+                kind = self.state.kinds[key] = KindState()
+            kind.latest, kind.members = end, max(kind.members, one.members)
+            for sequence, duration, time in zip(one.sequences, one.durations, one.times, strict=True):
+                if sequence > kind.judged_to or sequence in kind.pending:
+                    kind.pending.setdefault(sequence, Pending(end, time)).durations[rank] = duration
+        elif one.peer is not None and operation in ("send", "recv"):
+            pair = self.state.pairs.setdefault(f"{one.group}|{one.size}", PairState())
+            sends = operation == "send"
+            cell = f"{rank}|{one.peer}" if sends else f"{one.peer}|{rank}"
+            found = (pair.sends if sends else pair.receives).setdefault(cell, [])
+            found += one.durations
+            del found[:-KEPT_WAITS]
+            pair.time = end
+
+    def _forget(self) -> None:
+        """Groups of which nothing was heard for longest go, then the oldest operations."""
+        kinds, pairs = self.state.kinds, self.state.pairs
+        for key in sorted(kinds, key=lambda one: (kinds[one].latest, one))[: max(0, len(kinds) - MOST_KINDS)]:
+            del kinds[key]
+        for key in sorted(pairs, key=lambda one: (pairs[one].time, one))[: max(0, len(pairs) - MOST_KINDS)]:
+            del pairs[key]
+        waiting = [
+            (one.time, key, sequence, len(one.durations))
+            for key, kind in kinds.items()
+            for sequence, one in kind.pending.items()
+        ]
+        left = sum(count for *_, count in waiting) - MOST_PENDING
+        for _, key, sequence, count in sorted(waiting):
+            if left <= 0:
+                break
+            del kinds[key].pending[sequence]
+            left -= count
+
+    def _judge(self, kind: KindState, end: int) -> bool:
+        """Judge the operations that no rank reports any more; returns whether there were any.
+
+        One that some of the ranks do not report is left out, since who is not heard may be the last.
+        """
+        seen = max((len(one.durations) for one in kind.pending.values()), default=0)
+        most = max(seen, kind.members, max((one.ranks for one in kind.judged), default=0))
+        ready = sorted(
+            sequence
+            for sequence, one in kind.pending.items()
+            if one.end < end or 0 < kind.members <= len(one.durations)
+        )
+        for sequence in ready:
+            one = kind.pending.pop(sequence)
+            kind.judged_to = max(kind.judged_to, sequence)
+            found = joined(sequence, one.time, one.durations, self.config.bounds)
+            if found is not None and found.ranks >= self.config.reporting * most:
+                kind.judged.append(found)
+        kind.judged = sorted(kind.judged, key=lambda one: one.sequence)[-self.config.history :]
+        return bool(ready)
+
+    def _slow(self, view: AttemptView, window: AttemptWindow, slow: dict[str, Slow]) -> list[Anomaly]:
+        found = []
+        for kind in ("joins_last", "last_rotates", "slow_transfer"):
+            own = {key: one for key, one in slow.items() if one.kind == kind}
+            if own:
+                key = max(own, key=lambda one: (own[one].now - own[one].usual, one))
+                found += self._told(view, window, key, own[key].kind, own[key].since, *_said(key, own[key]))
+        return found
+
+    def _hot(self, view: AttemptView, window: AttemptWindow, hot: dict[str, Hot]) -> list[Anomaly]:
+        found = []
+        if hot:
+            key = max(hot, key=lambda one: (hot[one].now - hot[one].usual, one))
+            found += self._told(view, window, key, hot[key].kind, window.start, *_drawn(key, hot[key]))
+        return found
+
+    def _told(
+        self, view: AttemptView, window: AttemptWindow, key: str, grounds: str, onset: int, text: str, peers: str
+    ) -> list[Anomaly]:
+        """The finding, unless it was told a few windows ago."""
+        subject = f"{grounds}|{key}"
+        last = self.state.told.get(subject, 0)
+        if last > window.end - self.config.again_windows * (window.end - window.start):
+            return []
+        recent = {one: end for one, end in self.state.told.items() if end > window.end - _REMEMBERED_NS}
+        self.state.told = recent | {subject: window.end}
+        return [
+            self.anomaly(
+                window,
+                subject,
+                onset=min(onset, window.end - 1),
+                axis="time" if grounds == "slow_transfer" else "space",
+                layer="collective",
+                symptom="slowdown",
+                area=_AREAS.get(grounds, "network"),
+                grounds=grounds,
+                severity="info",
+                text=text,
+                peers=peers,
+                iteration=view.clock.iteration,
+                phase=view.phase,
+            )
+        ]
+
+
+_AREAS: dict[str, Area] = {"joins_last": "unknown", "last_rotates": "workload"}
+_REMEMBERED_NS = 600_000_000_000
+
+
+def _matrix(pair: PairState) -> dict[Cell, float]:
+    """The wait of each pair: the lesser of both ends' usual durations, since who comes first waits for the other."""
+    cells: dict[Cell, float] = {}
+    for cell in sorted(pair.sends.keys() | pair.receives.keys()):
+        sender, receiver = (int(rank) for rank in cell.split("|"))
+        cells[sender, receiver] = min(median(own[cell]) for own in (pair.sends, pair.receives) if cell in own)
+    return cells
+
+
+def _ms(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.3g} ms"
+
+
+def _said(key: str, one: Slow) -> tuple[str, str]:
+    group, operation, _ = key.rsplit("|", 2)
+    where = f"{operation} of group {group}"
+    if one.kind == "joins_last":
+        return (
+            f"rank {one.rank} is the last to join {one.share:.0%} of the last operations {where}",
+            f"the others take {_ms(one.now)} for them, it takes {_ms(one.usual)}",
+        )
+    if one.kind == "last_rotates":
+        return (
+            f"the ranks wait for one another in {one.share:.0%} of the last operations {where}, each time for another",
+            f"most take {_ms(one.now)}, the last takes {_ms(one.usual)}",
+        )
+    return (
+        f"transfers of {where} take all ranks {_ms(one.now)}",
+        f"{_ms(one.usual)} before, {one.now / one.usual:.2f} times as long now",
+    )
+
+
+def _drawn(key: str, hot: Hot) -> tuple[str, str]:
+    (sender, receiver), *_ = hot.cells
+    said = {
+        "hot_link": f"what rank {sender} sends to rank {receiver}",
+        "hot_pair": f"what rank {sender} sends to rank {receiver}",
+        "slow_sender": f"whatever rank {sender} sends, to {len(hot.cells)} ranks,",
+        "slow_receiver": f"whatever rank {receiver} receives, from {len(hot.cells)} ranks,",
+    }[hot.kind]
+    group = key.rsplit("|", 1)[0]
+    return f"{said} takes {_ms(hot.now)} or more in group {group}", f"{_ms(hot.usual)} is usual between other ranks"

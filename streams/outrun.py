@@ -1,0 +1,114 @@
+"""Ranks that differ from peers who wait like them: their own device has stopped, or they stopped short of the others.
+
+Waiting, they may be links of a chain (``streams.waiting``); what holds none of their peers is not what holds them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from schemas.results import CollectiveState
+from streams.collectives import States, awaited, by_group, is_joint, stopped
+from streams.waiting import outstanding
+
+MOST_BEHIND = 64
+"""So many ranks of one group that are behind its others are looked at; where there are more it is no rank's own."""
+_PAIR = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})$")
+_Members = dict[int, CollectiveState]
+
+
+def never_completed(states: States) -> dict[int, CollectiveState]:
+    """Rank to the group in which it has not completed an operation that most others have: its own device has stopped.
+
+    Several of one group may have stopped together; they are fewer than half of it, and all others have completed it.
+    """
+    found: dict[int, CollectiveState] = {}
+    for members in by_group(states).values():
+        reached = sorted((one.last_completed for one in members.values()), reverse=True)
+        most = reached[len(reached) // 2]
+        behind = {rank: one for rank, one in members.items() if one.last_completed < most}
+        if behind and len(members) >= 2 + len(behind) and all(_has_stopped(one, most) for one in behind.values()):
+            found = behind | found
+    return found | stopped(states)
+
+
+def _has_stopped(one: CollectiveState, most: int) -> bool:
+    return 0 <= one.oldest <= most and not one.only_sends and is_joint(one)
+
+
+def outrun(states: States) -> dict[int, CollectiveState]:
+    """Ranks that wait, while most of a group who wait for the very same went on to what they never came to.
+
+    All of them run one program: what holds such a rank is not what it waits for, since that did not hold its peers.
+    """
+    held = {rank: _held(groups) for rank, groups in states.items()}
+    keys = {rank: set(map(_key, waits)) for rank, waits in held.items()}
+    groups = by_group(states)
+    largest = max(map(_size, groups.values()), default=0)
+    found: dict[int, CollectiveState] = {}
+    for members in groups.values():
+        waits = [one for one in members.values() if outstanding(one) and not one.only_sends]
+        furthest = max((one.last_enqueued for one in waits), default=-1)
+        behind = {rank: one.last_enqueued for rank, one in members.items() if one.last_enqueued < furthest}
+        if not 0 < 2 * len(behind) < len(members) or len(behind) > MOST_BEHIND:
+            continue
+        awaits = max(awaited(one)[0] for one in waits)
+        for rank, came in behind.items():
+            if not held[rank] or (_size(members) == largest and all(one.only_sends for one in held[rank])):
+                # In a group of all stages only those are peers who wait in one and the same collective.
+                continue
+            if came >= awaits and (3 * len(behind) > len(members) or _is_ahead(rank, behind, states[rank], groups)):
+                continue
+            alike = [peer for peer, one in members.items() if one.last_enqueued > came and keys[rank] <= keys[peer]]
+            if len(alike) >= 2 and 2 * len(alike) > len(members) - 1:
+                missed = min((_next(one, came) for one in waits if one.last_enqueued > came), key=_age)
+                found[rank] = min(found.get(rank, missed), missed, key=_age)
+    return found
+
+
+def _size(members: _Members) -> int:
+    """How many ranks a group has, seen or not."""
+    return max(len(members), *(len(one.members) for one in members.values()))
+
+
+def _is_ahead(rank: int, behind: dict[int, int], own: dict[str, CollectiveState], groups: dict[str, _Members]) -> bool:
+    """Whether the rank has come further than any other in any of its groups, those aside who are behind as it is.
+
+    How far ranks run ahead of their devices may differ by itself: then it differs either way.
+    """
+    return any(
+        own[name].last_enqueued > one.last_enqueued
+        for name in own
+        if not own[name].only_sends
+        for peer, one in groups[name].items()
+        if peer not in behind and not one.only_sends
+    )
+
+
+def _next(wait: CollectiveState, came: int) -> CollectiveState:
+    """What a peer waits for, or has enqueued last, and one that has come so far has not."""
+    if awaited(wait)[0] > came:
+        return wait
+    return msgspec.structs.replace(wait, oldest=wait.last_enqueued, oldest_operation=wait.operation)
+
+
+def _held(groups: dict[str, CollectiveState]) -> list[CollectiveState]:
+    """All that a rank waits for; nothing where its dump does not show each wait."""
+    waits = [one for one in groups.values() if outstanding(one)]
+    known = all(one.oldest >= 0 and (one.only_sends or not one.shows_sends) for one in waits)
+    return waits if known else []
+
+
+def _key(one: CollectiveState) -> tuple[str, int, int, str]:
+    """A wait; of sends and receives, which are each pair's own, what it has in common with a like one of a peer."""
+    pair = _PAIR.search(one.oldest_operation) if one.only_sends else None
+    if pair is None:
+        return one.group, 0, one.oldest, one.oldest_operation
+    offset = int(pair.group(3)) - int(pair.group(2))
+    return one.group.rpartition(":")[0], len(one.members), one.oldest, f"{pair.group(1)} {offset}"
+
+
+def _age(wait: CollectiveState) -> tuple[int, int, str]:
+    return wait.oldest_at or wait.enqueued_at, wait.enqueued_at, wait.group

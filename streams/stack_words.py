@@ -1,0 +1,107 @@
+"""What merged stacks say in words: a line for each kind of threads that tells somebody where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from schemas.identity import rank_ranges, said_ranks, shortened
+from streams.stack_classes import MAIN, NO_SAMPLE, StackClass, StackGroup
+
+SHOWN_PLACES = 6
+SHOWN_KINDS = 3
+"""Kinds of threads that do not train, of which it is said where a few stand apart."""
+SHOWN_HELPERS = 2
+SHOWN_REASONS = 2
+LONGEST_RANGES = 80
+LONGEST_REASON = 100
+LONGEST_KIND = 60
+
+
+def said(classes: list[StackClass], most: int = SHOWN_PLACES) -> list[str]:
+    """A line a class that trains: ``ranks 0-4,6-7 in all_reduce (...); rank 5 in __next__ (...), its loader in read``.
+
+    Beyond ``most`` places only how many they are is told. Other threads are told of where a few stand apart.
+    """
+    return [line for _, line in lines_of(classes, most)]
+
+
+def lines_of(classes: list[StackClass], most: int = SHOWN_PLACES) -> list[tuple[StackClass, str]]:
+    """The lines of ``said``, each with its class."""
+    mains = [one for one in classes if one.is_main]
+    told = [(one, _main_line(one, classes, most, named=len(mains) > 1)) for one in mains]
+    apart = [one for one in classes if not one.is_main and _untold(one, classes)]
+    for number, one in enumerate(apart[:SHOWN_KINDS]):
+        left = len(apart) - SHOWN_KINDS if number == SHOWN_KINDS - 1 else 0
+        more = f"; a few stand apart in {left} more kinds of threads" if left > 0 else ""
+        told.append((one, f"{_kind(one)}: {'; '.join(_places(one, most))}{more}"))
+    return told
+
+
+def _main_line(one: StackClass, classes: list[StackClass], most: int, *, named: bool) -> str:
+    helpers = {id(group): _helpers(group, one, classes) for group in one.groups[:most]}
+    parts = _places(one, most, helpers)
+    reasons: dict[str, list[int]] = {}
+    for rank, reason in one.unobserved.items():
+        reasons.setdefault(reason, []).append(rank)
+    ordered = sorted(reasons, key=lambda reason: (-len(reasons[reason]), reason))
+    for reason in ordered[:SHOWN_REASONS]:
+        why = "" if reason == NO_SAMPLE else f" ({shortened(reason, LONGEST_REASON)})"
+        parts.append(f"{_ranks(reasons[reason])} not observed{why}")
+    rest = [rank for reason in ordered[SHOWN_REASONS:] for rank in reasons[reason]]
+    if rest:
+        parts.append(f"{_ranks(rest)} not observed for {len(ordered) - SHOWN_REASONS} other reasons")
+    role = shortened(one.role, LONGEST_KIND) or "of no known role"
+    return f"{role}: {'; '.join(parts)}" if named else "; ".join(parts)
+
+
+def _places(one: StackClass, most: int, more: dict[int, str] | None = None) -> list[str]:
+    shown = one.groups[:most]
+    parts = [f"{_ranks(group.ranks)} in {group.place}{(more or {}).get(id(group), '')}" for group in shown]
+    rest = {rank for group in one.groups[most:] for rank in group.ranks}
+    if rest:
+        parts.append(f"{_ranks(rest)} in {len(one.groups) - most} other places")
+    return parts
+
+
+def _kind(one: StackClass) -> str:
+    """``dataloader``, or ``trainer pin_memory`` for another thread than its main one."""
+    parts = (one.role, one.process_type, "" if one.thread == MAIN else one.thread)
+    return " ".join(dict.fromkeys(shortened(part, LONGEST_KIND) for part in parts if part))
+
+
+def _telling(one: StackClass) -> list[StackGroup]:
+    return [group for group in one.groups if group.minority and group.activity != "idle"]
+
+
+def _untold(one: StackClass, classes: list[StackClass]) -> bool:
+    """Whether some of these threads stand apart and the lines of those that train do not tell so."""
+    told = [group for main in classes if main.is_main for group in main.groups[:SHOWN_PLACES] if group.minority]
+    return any(
+        one.thread != MAIN or not any(set(group.ranks) <= set(main.ranks) for main in told) for group in _telling(one)
+    )
+
+
+def _helpers(group: StackGroup, own: StackClass, classes: list[StackClass]) -> str:
+    """Where the other processes of ranks that stand apart are, if they are where no other rank's are."""
+    if not group.minority:
+        return ""
+    ranks = set(group.ranks)
+    found = [
+        f"its {shortened(one.process_type, LONGEST_KIND)} in {other.place}"
+        for one in classes
+        if one.role == own.role and one.process_type != own.process_type and one.thread == MAIN
+        for other in one.groups
+        if set(other.ranks) <= ranks
+    ]
+    told = [f", {words}" for words in dict.fromkeys(found[:SHOWN_HELPERS])]
+    more = f" and {len(found) - SHOWN_HELPERS} more" if len(found) > SHOWN_HELPERS else ""
+    return "".join(told) + more
+
+
+def _ranks(ranks: Collection[int]) -> str:
+    """Ranks in a sentence; of very many that follow no rule their number and the first of them."""
+    words = said_ranks(ranks)
+    if len(words) <= LONGEST_RANGES:
+        return words
+    first = rank_ranges(ranks)[:LONGEST_RANGES].rpartition(",")[0]
+    return f"{len(set(ranks))} ranks ({first},…)"

@@ -1,0 +1,60 @@
+"""Ranks whose process a signal has stopped while the job stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pytest
+from detection_support import gauge, healthy, named, new_view, run, stalled
+
+from schemas.results import Anomaly
+from streams.detectors.no_iteration import NoIteration
+from streams.detectors.stopped_process import StoppedProcess
+
+RANKS = 8
+
+
+def sampled(stopped: int, of: int = 10) -> dict[str, Any]:
+    """A process that so many of its samples show stopped."""
+    states = {"process_running": of, "process_stopped": stopped}
+    return {
+        "gauges": [
+            msgspec.structs.replace(gauge(name, float(name != "process_running")), count=count)
+            for name, count in states.items()
+            if count
+        ]
+    }
+
+
+def found(stopped: Iterable[int], detector: Any = None, samples: int = 10) -> list[Anomaly]:
+    extra = {rank: sampled(samples if rank in set(stopped) else 0, samples) for rank in range(RANKS)}
+    return run(detector or StoppedProcess(), new_view(), stalled(RANKS, extra))[-1]
+
+
+@pytest.mark.parametrize("stopped", [[5], [2, 5], [2, 5, 7]])
+def test_few_that_a_signal_has_stopped_are_named(stopped: list[int]) -> None:
+    (one,) = found(stopped)
+    assert (named([one]), one.grounds, one.suspects[0].kind) == ([stopped], "process_stopped", "blocker")
+
+
+def test_a_job_that_its_owner_has_suspended_does_not_stand_still() -> None:
+    assert found(range(RANKS)) == []
+    assert found(range(RANKS), NoIteration()) == []
+    assert len(found([5], NoIteration())) == 1
+
+
+def test_of_half_of_a_job_nobody_is_named() -> None:
+    (one,) = found(range(4))
+    assert (named([one]), one.text) == ([[]], "the processes of ranks 0-3 are stopped by a signal")
+
+
+def test_a_process_that_ran_in_between_or_was_hardly_sampled_is_not_stopped() -> None:
+    extra = {rank: sampled(9 if rank == 5 else 0) for rank in range(RANKS)}
+    assert run(StoppedProcess(), new_view(), stalled(RANKS, extra))[-1] == []
+    assert found([5], samples=2) == []
+
+
+def test_while_the_job_iterates_nobody_is_named() -> None:
+    assert run(StoppedProcess(), new_view(), [healthy(RANKS, **sampled(10))]) == [[]]
