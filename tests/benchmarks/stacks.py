@@ -26,6 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from hanging_job import WINDOWS, HangingJob, at
 
 import streams.detectors  # noqa: F401  (registers all detectors)
@@ -36,6 +37,7 @@ from schemas.ports import Entry
 from schemas.results import Incident
 from schemas.topics import RAW_TOPICS, TOPICS
 from streams.config import StreamConfig
+from streams.stacks import SHOWN_FRAMES, telling
 from streams.stages.job import JobStage
 from streams.stages.outputs import Output
 from streams.stages.rank import RankStage
@@ -44,6 +46,8 @@ from streams.trie import merged
 CONFIG = StreamConfig()
 MOST_BATCH = 500_000
 MIB = 1024 * 1024
+CROWD = 200
+"""So many threads more in each sample, for what a job costs at worst."""
 SAMPLED = 3
 """The first window that holds samples, and the dumps."""
 
@@ -152,12 +156,12 @@ def _taken(stage: RankStage, found: list[Any], offsets: dict[str, int]) -> list[
     ]
 
 
-def job_side(job: HangingJob, folder: Path, profiled: str) -> dict[str, Any]:
-    """The job stage over the windows that the rank stages wrote."""
+def job_side(job: HangingJob, folder: Path, profiled: str, crowd: int = 0) -> dict[str, Any]:
+    """The job stage over the windows that the rank stages wrote, with ``crowd`` more threads in each sample."""
     meter, stage = Meter(profiled), JobStage(0, job.partitions, CONFIG)
     before, incident = peak_mib(), None
     for window in range(WINDOWS):
-        for entry in written(folder, window):
+        for entry in written(folder, window, crowd):
             letters = meter.run("read", stage.on_entry, "windows", 0, entry)
             assert not letters, letters[0].record.reason
         outputs = meter.run(f"window {window}", _closed, stage)
@@ -202,12 +206,27 @@ def tree_side(job: HangingJob) -> dict[str, float]:
     return {"tree_s": meter.seconds["tree"], "tree_mib": peak_mib() - before}
 
 
-def written(folder: Path, window: int) -> Iterator[Entry]:
+def written(folder: Path, window: int, crowd: int = 0) -> Iterator[Entry]:
     """What the rank stages said of one window."""
     with (folder / f"{window}.jsonl").open("rb") as file:
         for number, line in enumerate(file):
             kind = "progress" if line.startswith(b'{"partition"') else "window"
-            yield Entry(window * 1_000_000 + number, b"", line, headers(kind), at(10 * window + 12))
+            value = crowded(line, crowd) if crowd and kind == "window" else line
+            yield Entry(window * 1_000_000 + number, b"", value, headers(kind), at(10 * window + 12))
+
+
+def crowded(line: bytes, crowd: int) -> bytes:
+    """A summary with so many more threads, as the rank stage would have bounded them; each shows 24 frames."""
+    summary = decode("window", line)
+    if not summary.stacks:
+        return line
+    frames = (summary.stacks[0].frames * SHOWN_FRAMES)[:SHOWN_FRAMES]
+    more = [
+        msgspec.structs.replace(summary.stacks[-1], thread=f"made up {number}", frames=frames)
+        for number in range(crowd)
+    ]
+    spans = [*more, *summary.stacks]
+    return encode(msgspec.structs.replace(summary, stacks=[spans[place] for place in telling(spans)]))
 
 
 def _snapshot(stage: JobStage) -> bytes:
@@ -235,7 +254,9 @@ def measured(ranks: int, given: argparse.Namespace) -> dict[str, float]:
         side = alone(rank_side, job, Path(name), given.profile)
         again = [alone(job_side, job, Path(name), given.profile) | alone(tree_side, job) for _ in range(given.repeat)]
         steps = alone(step_side, job, Path(name))
-    return {**side, **steps, **{key: min(one[key] for one in again) for key in again[0]}}
+        crowd = alone(job_side, job, Path(name), "", CROWD)
+    worst = {f"crowded_{key}": crowd[key] for key in ("windows_s", "snapshot_mib", "job_mib")}
+    return {**side, **steps, **worst, **{key: min(one[key] for one in again) for key in again[0]}}
 
 
 def slope(rows: dict[int, dict[str, float]], key: str) -> float:
@@ -256,6 +277,9 @@ COLUMNS = {
     "snapshot_s": "a snapshot, s",
     "snapshot_mib": "snapshot, MiB",
     "job_mib": "job stage, MiB",
+    "crowded_windows_s": f"{CROWD} threads more a rank: all windows, s",
+    "crowded_snapshot_mib": "snapshot, MiB",
+    "crowded_job_mib": "job stage, MiB",
     "steps": "steps of the contrast",
     "tree_s": "tree of all stacks, s",
     "tree_mib": "tree, MiB",
@@ -271,6 +295,9 @@ PER_JOB = (
     "snapshot_s",
     "snapshot_mib",
     "job_mib",
+    "crowded_windows_s",
+    "crowded_snapshot_mib",
+    "crowded_job_mib",
     "steps",
     "tree_s",
     "tree_mib",
