@@ -159,8 +159,12 @@ def _class(key: tuple[str, str, str], samples: list[Sample], expected: list[int]
 def _groups(usable: list[Sample], observed: int, *, serves: bool) -> list[StackGroup]:
     """Ranks by equal frames, whatever their lines."""
     found: dict[tuple[str, ...], list[Sample]] = {}
+    # Ranks that show the same share their frames, which are looked at once.
+    names: dict[int, tuple[str, ...]] = {}
     for sample in usable:
-        found.setdefault(tuple(map(frame_name, python_frames(sample.frames))), []).append(sample)
+        if id(sample.frames) not in names:
+            names[id(sample.frames)] = tuple(map(frame_name, python_frames(sample.frames)))
+        found.setdefault(names[id(sample.frames)], []).append(sample)
     places = [(sorted({one.rank for one in same}), _shown(same), same) for same in found.values()]
     doing = [_doing(shown, serves=serves) for _, shown, _ in places]
     largest = max((len(ranks) for ranks, _, _ in places), default=0)
