@@ -49,7 +49,8 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
     idle = waiting.idle
     names = {place: said(place, waiting, states) for place in set(idle.values())}
     behind = {rank: Standing("never_enqueued", names[place]) for rank, place in idle.items()}
-    certain = stages == 1 or _shows_all_waits(states, stages=stages, idle=len(behind))
+    alone = len(idle) <= 1 and not waiting.unobserved
+    certain = stages == 1 or _shows_all_waits(states, stages=stages, alone=alone)
     if certain:
         ahead_of = {rank: Standing("outrun", own_operation(one)) for rank, one in outrun(states).items()}
         behind = ahead_of | behind
@@ -72,16 +73,16 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
     return _nobody(waiting, states)
 
 
-def _shows_all_waits(states: States, *, stages: int | None, idle: int) -> bool:
+def _shows_all_waits(states: States, *, stages: int | None, alone: bool) -> bool:
     """Whether a rank without an outstanding operation really waits for nobody, as far as dumps can show.
 
-    They do where they show sends at all, or where one rank stands alone in the one group of a job of which no stages
-    are known.
+    They do where they show sends at all, or where all dumps of the one group of a job are there, no stages of it are
+    known, and one rank stands ``alone``.
     """
     found = [one for groups in states.values() for one in groups.values()]
     if any(one.shows_sends for one in found):
         return True
-    return stages is None and idle <= 1 and len({one.group for one in found}) == 1
+    return stages is None and alone and len({one.group for one in found}) == 1
 
 
 def _mismatched(waiting: Waiting, states: States) -> dict[int, str]:

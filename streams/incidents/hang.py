@@ -108,9 +108,9 @@ _WHATEVER_STACKS_SAY = {
 def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
     """Whom dumps single out, without those that never came to an operation and are shown waiting by a stack.
 
-    A dump does not show every wait (a blocking send, a store). So where stacks were taken, and where dumps show no
-    sends, only the one counts that is left when stacks have struck out all others: of two without a stack either may
-    wait.
+    A dump does not show every wait (a blocking send, a store). So of two without a stack either may wait; and where
+    dumps show no sends, only the one counts that is left when stacks have struck out all others, and whose own stack
+    was seen elsewhere: one without a stack may wait, too, for a rank that is no laggard by its dump.
     """
     certain = [one for one in group.suspects if group.grounds in _WHATEVER_STACKS_SAY and one.kind != "blocker"]
     perhaps = [one for one in group.suspects if one not in certain]
@@ -119,6 +119,7 @@ def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
     unseen = set(stacks[-1].unobserved) if stacks else set()
     if sum(suspect.rank in unseen for suspect in left) > 1:
         return certain
-    if group.grounds in ("perhaps_waiting", "printed_perhaps") and (len(left) != 1 or len(left) == len(group.suspects)):
-        return certain
+    if group.grounds in ("perhaps_waiting", "printed_perhaps"):
+        alone = len(left) == 1 < len(group.suspects) and left[0].rank not in unseen
+        return [*certain, *left] if alone else certain
     return [suspect for suspect in group.suspects if suspect in certain or suspect in left]
