@@ -139,7 +139,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How far one rank has come in one process group, seen when its dump was captured.
 
     Sequences count collectives only; ``operation`` and ``enqueued_at`` are of the last enqueued one. ``outstanding``
-    also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump shows any of those at all,
+    also counts a send or receive that waits for its peer; ``shows_sends`` whether the dump would show any of those,
     ``only_sends`` whether it shows nothing else of the group: then sequences count these. The ``oldest`` operations are
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
     sizes, ``oldest_started`` whether its device was seen to have begun it. ``awaits`` has, of the sends and receives

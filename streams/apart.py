@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import States, kind_of
+from streams.collectives import States, kinds_of, unlike_most
 from streams.outrun import never_completed, outrun
 from streams.waiting import Gathering, Place, Waiting, waiting_of
 
@@ -49,8 +49,7 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
     idle = waiting.idle
     names = {place: said(place, waiting, states) for place in set(idle.values())}
     behind = {rank: Standing("never_enqueued", names[place]) for rank, place in idle.items()}
-    alone = len(idle) <= 1 and not waiting.unobserved
-    certain = stages == 1 or _shows_all_waits(states, stages=stages, alone=alone)
+    certain = stages == 1 or _shows_all_waits(states)
     if certain:
         ahead_of = {rank: Standing("outrun", own_operation(one)) for rank, one in outrun(states).items()}
         behind = ahead_of | behind
@@ -64,7 +63,7 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
             return Apart(grounds=grounds, blocked=waiting.blocked, ranks=dict(sorted(found.items())))
     for grounds, ranks in (
         ("mismatched", _mismatched(waiting, states)),
-        ("never_started", _never_started(waiting, states)),
+        ("never_started", _never_started(waiting, states) if certain else {}),
         ("out_of_order", _out_of_order(waiting, states)),
     ):
         if ranks:
@@ -73,30 +72,31 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
     return _nobody(waiting, states)
 
 
-def _shows_all_waits(states: States, *, stages: int | None, alone: bool) -> bool:
-    """Whether a rank without an outstanding operation really waits for nobody, as far as dumps can show.
-
-    They do where they show sends at all, or where all dumps of the one group of a job are there, no stages of it are
-    known, and one rank stands ``alone``.
-    """
-    found = [one for groups in states.values() for one in groups.values()]
-    if any(one.shows_sends for one in found):
-        return True
-    return stages is None and alone and len({one.group for one in found}) == 1
+def _shows_all_waits(states: States) -> bool:
+    """Whether a rank without an outstanding operation really waits for nobody, as far as dumps can show."""
+    return any(one.shows_sends for groups in states.values() for one in groups.values())
 
 
 def _mismatched(waiting: Waiting, states: States) -> dict[int, str]:
     """Those that came to a place with another operation than more than half of its members."""
     for place, who in _collectives(waiting):
-        kinds = {rank: kind_of(states[rank][place.group]) for rank in who.here}
-        most, count = max(Counter(kinds.values()).items(), key=lambda item: (item[1], item[0]))
-        if count < len(kinds) and 2 * count > len(waiting.members_of(place)):
-            return {rank: own_operation(states[rank][place.group]) for rank, kind in kinds.items() if kind != most}
+        unlike = unlike_most(_at(place, who, states), len(waiting.members_of(place)))
+        if unlike:
+            return {rank: own_operation(one) for rank, one in unlike.items()}
     return {}
 
 
+def _at(place: Place, who: Gathering, states: States) -> dict[int, CollectiveState]:
+    return {rank: states[rank][place.group] for rank in who.here}
+
+
 def _never_started(waiting: Waiting, states: States) -> dict[int, str]:
-    """Those whose device has begun nothing of what they wait for, where those of more than half of a place have."""
+    """Those whose device has begun nothing of what they wait for, where those of more than half of a place have.
+
+    Only where each wait can be seen: a device that is held by something else has not begun it either.
+    """
+    if waiting.unobserved:
+        return {}
     for place, who in _collectives(waiting):
         begun = {rank for rank in who.here if states[rank][place.group].oldest_started}
         if 2 * len(begun) > len(waiting.members_of(place)):
@@ -157,12 +157,10 @@ def _nobody(waiting: Waiting, states: States) -> Apart | None:
 def _unmatched(waiting: Waiting, states: States) -> list[tuple[str, list[int]]]:
     """The operations that were brought to one place though they must be the same, each with its ranks."""
     for place, who in _collectives(waiting):
-        kinds: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for rank in who.here:
-            kinds[kind_of(states[rank][place.group])].append(rank)
-        if len(kinds) > 1:
-            groups = sorted(kinds.values())
-            return [(own_operation(states[ranks[0]][place.group]), ranks) for ranks in groups[:SHOWN_PLACES]]
+        for kinds in kinds_of(_at(place, who, states)):
+            if len(kinds) > 1:
+                groups = sorted(kinds.values())
+                return [(own_operation(states[ranks[0]][place.group]), ranks) for ranks in groups[:SHOWN_PLACES]]
     return []
 
 

@@ -6,7 +6,6 @@ A job of ten thousand ranks has thousands of groups: nothing here compares all r
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from heapq import nsmallest
 from itertools import accumulate
 
@@ -18,8 +17,8 @@ States = dict[int, dict[str, CollectiveState]]
 _JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
 """How operations are called that nobody completes before everybody has joined, a leading ``_`` left out."""
 
-_EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
-"""Those for which all ranks bring as much, of one type."""
+_EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base")
+"""Those for which all ranks bring as much, of one type; of others some list nothing."""
 
 
 def waits_of(states: States) -> dict[int, list[CollectiveState]]:
@@ -125,14 +124,36 @@ def mismatched(states: States) -> dict[int, CollectiveState]:
             if one.oldest >= 0 and not one.only_sends:
                 places.setdefault((one.group, one.oldest), {})[rank] = one
     for _, waiting in sorted(places.items()):
-        kinds = Counter(kind_of(one) for one in waiting.values())
-        most, count = kinds.most_common(1)[0]
-        if len(kinds) > 1 and 2 * count > len(waiting):
-            return {rank: one for rank, one in waiting.items() if kind_of(one) != most}
+        unlike = unlike_most(waiting, len(waiting))
+        if unlike:
+            return unlike
     return {}
 
 
-def kind_of(one: CollectiveState) -> tuple[str, str]:
-    """What all ranks must have alike at one place of a group: the operation, and mostly the sizes too."""
-    name = one.oldest_operation.lstrip("_")
-    return name, one.oldest_shape if name.startswith(_EQUAL) else ""
+def unlike_most(waiting: dict[int, CollectiveState], members: int) -> dict[int, CollectiveState]:
+    """Of ranks that wait at one place, those that brought another operation than more than half of its ``members``.
+
+    Sizes are compared where all bring as much. What a dump does not tell of an operation is held against nobody.
+    """
+    for kinds in kinds_of(waiting):
+        most = max(kinds, key=lambda kind: (len(kinds[kind]), kind), default="")
+        if len(kinds) > 1 and 2 * len(kinds[most]) > members:
+            return {rank: waiting[rank] for kind in sorted(kinds) if kind != most for rank in kinds[kind]}
+    return {}
+
+
+def kinds_of(waiting: dict[int, CollectiveState]) -> list[dict[str, list[int]]]:
+    """The ranks that wait at one place by the operation's name, and by its sizes where all must bring the same.
+
+    Ranks whose dump does not tell it are left out.
+    """
+    names: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
+    for rank, one in sorted(waiting.items()):
+        name = one.oldest_operation.lstrip("_")
+        if name:
+            names.setdefault(name, []).append(rank)
+        if name.startswith(_EQUAL) and one.oldest_shape:
+            sizes.setdefault(one.oldest_shape, []).append(rank)
+    # Of different operations the sizes differ as they may.
+    return [names, sizes] if len(names) == 1 else [names]

@@ -97,7 +97,7 @@ def _next(wait: CollectiveState, came: int) -> CollectiveState:
 def _held(groups: dict[str, CollectiveState]) -> list[CollectiveState]:
     """All that a rank waits for; nothing where its dump does not show each wait."""
     waits = [one for one in groups.values() if outstanding(one)]
-    known = all(one.oldest >= 0 and (one.only_sends or not one.shows_sends) for one in waits)
+    known = all(one.oldest >= 0 and (one.only_sends or not one.awaits) for one in waits)
     return waits if known else []
 
 

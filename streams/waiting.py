@@ -9,7 +9,7 @@ nothing was observed, or nowhere, where ranks wait for each other in a circle.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 
 import msgspec
@@ -29,9 +29,9 @@ class Place(msgspec.Struct, frozen=True, order=True):
 class Gathering(msgspec.Struct, kw_only=True):
     """Who is at a place, and who of its group is still to come, ranks in their order.
 
-    ``here`` are at it. Those still to come are at something else (``behind``), have nothing outstanding (``idle``) or
-    no dump (``unobserved``); who is missing at an earlier place of the group, or waits there, is told there alone, and
-    ``earlier`` is that place. The rest has completed it, or the dump does not show the group.
+    ``here`` are at it. Those still to come are at something else (``behind``), have nothing outstanding (``idle``), or
+    are ``unobserved``: no dump, or one that does not show the group. Who is missing at an earlier place of the group,
+    or waits there, is told there alone, and ``earlier`` is that place. The rest has completed it.
     """
 
     here: list[int]
@@ -62,8 +62,19 @@ class Waiting(msgspec.Struct, kw_only=True):
 
     @property
     def idle(self) -> dict[int, Place]:
-        """The ranks that others wait for and that wait for nobody, each with the first place at which they do."""
-        return {rank: place for place, who in reversed(self.places.items()) for rank in who.idle}
+        """The ranks that others wait for and that wait for nobody, each with the first place at which they do.
+
+        Several only where they are fewer than those who wait: else these may be the ones who went ahead.
+        """
+        waiting: Counter[str] = Counter()
+        for place, who in self.places.items():
+            waiting[place.group] += len(who.here)
+        return {
+            rank: place
+            for place, who in reversed(self.places.items())
+            if place.pair or len(who.idle) == 1 or len(who.idle) < waiting[place.group]
+            for rank in who.idle
+        }
 
     @property
     def joined(self) -> dict[Place, Gathering]:
@@ -72,7 +83,7 @@ class Waiting(msgspec.Struct, kw_only=True):
 
     @property
     def unobserved(self) -> dict[int, Place]:
-        """The ranks without a dump that are waited for, each with the first place."""
+        """The ranks of which nothing shows whether they have come where others wait, each with the first place."""
         return {rank: place for place, who in reversed(self.places.items()) for rank in who.unobserved}
 
     def passed(self, place: Place) -> list[int]:
@@ -161,13 +172,11 @@ def _gather(ordered: list[Place], found: Waiting, states: States, waiting: set[i
     for rank in found.members_of(ordered[0]):
         if found.heads.get(rank) in heads:
             continue
-        if rank not in states:
+        own = states.get(rank, {}).get(ordered[0].group)
+        if rank not in states or (own is None and not ordered[0].pair):
             found.places[ordered[0]].unobserved.append(rank)
             continue
-        own = states[rank].get(ordered[0].group)
-        at = 0
-        if not ordered[0].pair:
-            at = bisect_right(sequences, own.last_completed) if own is not None else len(ordered)
+        at = 0 if own is None or ordered[0].pair else bisect_right(sequences, own.last_completed)
         if at < len(ordered):
             who = found.places[ordered[at]]
             (who.behind if rank in waiting else who.idle).append(rank)

@@ -274,8 +274,9 @@ def reached(
     ranks: Sequence[int] = (),
     enqueued_second: float = 9.5,
     operation: str = "all_reduce",
+    shows_sends: bool = True,
 ) -> CollectiveState:
-    """How far a rank has come; outstanding where not all is completed."""
+    """How far a rank has come by NCCL's recorder; outstanding where not all is completed."""
     done = enqueued if completed is None else completed
     return CollectiveState(
         group=group,
@@ -286,6 +287,7 @@ def reached(
         operation=operation,
         enqueued_at=at(enqueued_second),
         outstanding=done < enqueued,
+        shows_sends=shows_sends,
     )
 
 

@@ -122,20 +122,20 @@ def _numbered(dump: Dump, number: str, rank: int | None, beside: _Beside) -> Gro
 
 
 def _status(status: Status, group: Group, time: int, source: TimeSource) -> Iterable[Collective]:
-    reached: list[tuple[int, State]] = [(status.completed, "completed")]
+    # Numbers begin with 1: a completed 0 says that the rank has begun nothing.
+    reached: list[tuple[int, State]] = [(max(status.completed, 0), "completed")]
     if status.enqueued > status.completed:
         reached.append((status.enqueued, "enqueued"))
     for sequence, state in reached:
-        if sequence >= 0:
-            yield Collective(
-                time=time,
-                time_source=source,
-                group=_name(group),
-                ranks=list(group.ranks),
-                sequence=sequence,
-                operation="",
-                state=state,
-            )
+        yield Collective(
+            time=time,
+            time_source=source,
+            group=_name(group),
+            ranks=list(group.ranks),
+            sequence=sequence,
+            operation="",
+            state=state,
+        )
 
 
 def _capture(file: str, rows: Sequence[Row]) -> _Capture:
@@ -196,13 +196,15 @@ def _event(entry: Fields, group: Group, time: int, source: TimeSource) -> Collec
     dtypes = entry.get("input_dtypes")
     point_to_point = entry.get("is_p2p") is True
     sequence = integer(entry.get("p2p_seq_id")) if point_to_point else None
+    library, _, operation = text(entry.get("profiling_name")).rpartition(":")
     return Collective(
         time=time,
         time_source=source,
         group=_name(group),
         ranks=list(group.ranks),
         sequence=max(integer(entry["collective_seq_id"]) or 0, 0) if sequence is None else max(sequence, 0),
-        operation=text(entry.get("profiling_name")).rpartition(":")[2],
+        operation=operation,
+        library=library,
         state=_state(entry),
         input_sizes=_sizes(entry.get("input_sizes")),
         output_sizes=_sizes(entry.get("output_sizes")),

@@ -75,6 +75,7 @@ def _collectives(events: Sequence[Collective]) -> Columns:
         "created": [event.created or None for event in events],
         "point_to_point": [event.point_to_point for event in events],
         "tool": [event.tool for event in events],
+        "library": [event.library for event in events],
         "started": [event.started or None for event in events],
         "duration_ns": [event.duration or None for event in events],
         "size_bytes": [event.size or None for event in events],

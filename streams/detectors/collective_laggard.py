@@ -111,7 +111,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         if stall is None:
             return []
         current = {
-            rank: {name: one for name, one in groups.items() if one.captured > stall.since + 2 * stall.step}
+            rank: {name: one for name, one in groups.items() if one.captured > stall.settled}
             for rank, groups in sorted(self.state.reached.items())
         }
         current = {rank: groups for rank, groups in current.items() if groups}
@@ -126,10 +126,13 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         return [self._finding(view, window, stall, dumped, by_dumps)] if by_dumps is not None else []
 
     def _remember(self, window: AttemptWindow) -> None:
+        """Keep what is newest of each rank; a new dump shows all that there is, so what it leaves out is over."""
         for summary in window.summaries:
-            if summary.identity.rank is not None:
+            if summary.identity.rank is not None and summary.collectives:
                 groups = self.state.reached.setdefault(summary.identity.rank, {})
                 groups.update({one.group: one for one in summary.collectives})
+                dumped = max((one.captured for one in groups.values() if not one.printed), default=0)
+                groups = {name: one for name, one in groups.items() if one.printed or one.captured == dumped}
                 latest = sorted(groups.values(), key=lambda one: (one.captured, one.group))[-GROUPS_KEPT:]
                 self.state.reached[summary.identity.rank] = {one.group: one for one in latest}
 
@@ -138,10 +141,14 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         if view.clock.time is not None or over(view):
             return None
         dumped = dumped_of(self.state.reached)
-        waits = [[one.oldest_at for one in groups.values() if self._long(one)] for groups in dumped.values()]
-        if 2 * sum(map(bool, waits)) < len(waits) or not any(waits):
+        waits = [[one for one in groups.values() if self._long(one)] for groups in dumped.values()]
+        begun = sorted(min(one.oldest_at for one in found) for found in waits if found)
+        if 2 * len(begun) < len(waits) or not begun:
             return None
-        return _stall(view, window, min(begun for found in waits for begun in found), None)
+        # A dump that was taken before most of them began to wait shows another time.
+        settled = begun[len(begun) // 2]
+        since = min(one.oldest_at for found in waits for one in found if one.captured > settled)
+        return _stall(view, window, since, None, settled)
 
     def _by_lines(self, view: AttemptView, window: AttemptWindow) -> Stall | None:
         """The stall that watchdogs print: half of all ranks have just said for how long they have waited.
@@ -157,7 +164,8 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         ]
         if 2 * sum(map(bool, waits)) < len(view.expected) or not any(waits):
             return None
-        return _stall(view, window, min(begun for found in waits for begun in found), view.clock.iteration)
+        since = min(begun for found in waits for begun in found)
+        return _stall(view, window, since, view.clock.iteration, since)
 
     def _long(self, one: CollectiveState) -> bool:
         """Whether an operation is known to have waited for long when this was seen."""
@@ -194,7 +202,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
         )
 
 
-def _stall(view: AttemptView, window: AttemptWindow, since: int, iteration: int | None) -> Stall:
+def _stall(view: AttemptView, window: AttemptWindow, since: int, iteration: int | None, settled: int) -> Stall:
     return Stall(
         since=since,
         silence=window.end - since,
@@ -202,7 +210,7 @@ def _stall(view: AttemptView, window: AttemptWindow, since: int, iteration: int 
         iteration=iteration,
         phase=view.phase,
         critical=True,
-        settled=since,
+        settled=settled,
     )
 
 

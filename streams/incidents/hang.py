@@ -38,9 +38,10 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
         (stopped, Reason.PROCESS_STOPPED, "unknown"),
         (gone, Reason.LEFT_EARLY, "unknown"),
     ]
+    agreed = set.intersection(*kinds) if kinds else set()
     for suspects, reason, side in order:
         if suspects:
-            return base.named(reason, suspects, area=side)
+            return base.named(reason, [one for one in suspects if one.rank in agreed], area=side)
     return _unnamed(base, stacks, groups)
 
 

@@ -14,6 +14,17 @@ LONGEST_SHAPE = 200
 MOST_RANKS, MOST_RUNS = 64, 64
 """Of a group as each of its members says it: more ranks are told as runs, unless these are too many."""
 MOST_AWAITED = 64
+SHOWS_SENDS = "nccl"
+"""The library whose flight recorder shows sends and receives: where it shows none, there are none."""
+_SPELLED = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "byte": "uint8",
+}
+"""Types as C++ calls them, as Python does."""
 _SENT = re.compile(r"send (?P<sender>\d{1,6})->(?P<receiver>\d{1,6})|recv (?P<to>\d{1,6})<-(?P<source>\d{1,6})")
 MOST_OPERATIONS = 32
 """Operations of one kind, size and group in a window; of more the last ones are kept."""
@@ -79,17 +90,23 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         operation=last.operation,
         enqueued_at=last.created,
         outstanding=any(event.state != "completed" for event in found),
-        shows_sends=any(event.point_to_point for event in found),
+        shows_sends=any(event.point_to_point or event.library == SHOWS_SENDS for event in found),
         only_sends=all(event.point_to_point for event in found),
         oldest=-1 if oldest is None else oldest.sequence,
         oldest_operation="" if oldest is None else oldest.operation,
-        oldest_shape="" if oldest is None else f"{oldest.dtype} {oldest.input_sizes}"[:LONGEST_SHAPE],
+        oldest_shape="" if oldest is None else _shape(oldest),
         oldest_at=0 if oldest is None else oldest.created,
         oldest_started=oldest is not None and oldest.state == "started",
         awaits=_awaits(found),
         inferred=last.time_source == "inferred",
         printed=last.tool == "ras",
     )
+
+
+def _shape(event: events.Collective) -> str:
+    """Type and sizes of what the rank brings; empty where the dump does not tell sizes."""
+    dtype = _SPELLED.get(event.dtype.lower(), event.dtype.lower())
+    return f"{dtype} {event.input_sizes}"[:LONGEST_SHAPE] if any(event.input_sizes) else ""
 
 
 def _awaits(found: list[events.Collective]) -> list[tuple[int, int, int]]:

@@ -68,6 +68,18 @@ def test_a_device_that_stops_is_at_the_place_to_which_all_have_come(shape: Shape
             assert any(rank in ranks for _, ranks in found.places), (rank, where)
 
 
+@pytest.mark.parametrize("shape", [Shape(1, 1, 4), Shape(1, 1, 6), Shape(1, 2, 4)])
+def test_where_sends_are_not_shown_no_innocent_rank_is_named(shape: Shape) -> None:
+    for rank in shape.ranks:
+        for where in range(len(shape.iteration(rank))):
+            for fault in ("device stops", "process stops"):
+                job = Job(shape, Wrong(fault, rank, where + len(shape.iteration(rank))), ahead=3)
+                for lost in ((), (rank,), ((rank + 1) % len(shape.ranks),)):
+                    found = judged(job, Seen(frozenset(lost), sends=False, timed=True, layout=where % 2 == 0))
+                    if found is not None and found.grounds != "perhaps_waiting":
+                        assert set(found.ranks) <= {rank}, (rank, where, fault, lost, found)
+
+
 @pytest.mark.parametrize("first", range(0, 300, CHUNK))
 def test_where_two_go_wrong_nobody_else_is_named(first: int) -> None:
     for seed in range(first, first + CHUNK):
@@ -96,9 +108,11 @@ def test_another_operation_is_named_among_at_least_three() -> None:
 
 def test_all_faults_are_drawn_and_found_often_enough_to_mean_anything() -> None:
     named = dict.fromkeys(FAULTS, 0)
-    for seed in range(300):
+    for seed in range(600):
         job = drawn(seed)
         found = judged(job, seen_of(job, seed + 1_000_000))
         (wrong,) = job.wrong.values()
         named[wrong.fault] += found is not None and list(found.ranks) == [wrong.rank]
-    assert min(named.values()) >= 5, named
+    # Where a device stops mostly only its group can be told.
+    assert named.pop("device stops") >= 1
+    assert min(named.values()) >= 20, named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from detection_support import closed, healthy, named, new_view, reached, run, stalled, stepping, still
+from detection_support import at, closed, healthy, named, new_view, reached, run, stalled, stepping, still
 
 from schemas.results import Anomaly, CollectiveState
 from streams.detectors.collective_laggard import CollectiveLaggard
@@ -114,8 +114,8 @@ def test_two_against_two_name_nobody() -> None:
 
 
 def test_laggards_of_a_job_whose_sends_are_not_shown_are_only_perhaps_to_blame() -> None:
-    stages = {rank: [reached(f"stage{rank // 4}", 9, 8)] for rank in range(RANKS)}
-    behind = {rank: [reached(f"stage{rank // 4}", 8)] for rank in (2, 6)}
+    stages = {rank: [reached(f"stage{rank // 4}", 9, 8, shows_sends=False)] for rank in range(RANKS)}
+    behind = {rank: [reached(f"stage{rank // 4}", 8, shows_sends=False)] for rank in (2, 6)}
     (found,) = finding(stages | behind)
     assert (named([found]), found.grounds) == ([[2, 6]], "perhaps_waiting")
     shown = {
@@ -123,3 +123,32 @@ def test_laggards_of_a_job_whose_sends_are_not_shown_are_only_perhaps_to_blame()
     }
     (found,) = finding(shown | behind)
     assert found.grounds == "never_enqueued"
+
+
+def test_a_new_dump_shows_all_that_there_is() -> None:
+    older = {rank: {"collectives": [reached("x", 5, 4, second=25, ranks=range(8))]} for rank in range(RANKS)}
+    newer = {rank: {"collectives": [reached("w", 41, 40, ranks=range(8))]} for rank in range(RANKS)}
+    for rank in range(RANKS - 1):
+        newer[rank]["collectives"].append(reached("x", 5, 5, ranks=range(8)))
+    windows = stalled(RANKS)
+    windows[2:] = [still(RANKS, 20, older), still(RANKS, 30, newer)]
+    (found,) = run(CollectiveLaggard(), new_view(), windows)[-1]
+    assert (named([found]), found.grounds) == ([[]], "none_completed")
+    assert "41 of group w" in found.text
+
+
+def test_where_no_iterations_are_known_a_dump_of_another_time_is_not_held_against_others() -> None:
+    def held(sequence: int, since: float, second: float) -> list[CollectiveState]:
+        state = reached("w", sequence, sequence - 1, second=second, ranks=range(8))
+        return [
+            msgspec.structs.replace(state, oldest=sequence, oldest_operation="all_reduce", oldest_at=at(since)),
+        ]
+
+    early = {3: {"collectives": held(50, 1, 35)}}
+    late = {rank: {"collectives": held(900, 50, 95)} for rank in range(RANKS) if rank != 3}
+    windows = [still(RANKS, start) for start in range(0, 120, 10)]
+    windows[3], windows[9] = still(RANKS, 30, early), still(RANKS, 90, late)
+    found = [one for window in run(CollectiveLaggard(), new_view(), windows) for one in window]
+    assert found
+    assert not any(one.suspects for one in found)
+    assert found[-1].unobserved == [3]

@@ -174,7 +174,30 @@ def test_a_window_tells_who_sends_to_whom_and_since_when() -> None:
         (states(*[waits("w", WORLD, 9)] * 4), "none_completed", []),
         (states(*[waits("w", WORLD, 9)] * 3), "one_unobserved", []),
         (states(*[waits("w", WORLD, 9)] * 3, waits("w", WORLD, 9, oldest_operation="broadcast")), "mismatched", [3]),
-        (states(*[waits("w", WORLD, 9)] * 2, *[waits("w", WORLD, 9, oldest_shape="F [8]")] * 2), "unmatched", []),
+        (
+            states(
+                *[waits("w", WORLD, 9, oldest_shape="F [9]")] * 2, *[waits("w", WORLD, 9, oldest_shape="F [8]")] * 2
+            ),
+            "unmatched",
+            [],
+        ),
+        # What a dump does not tell is held against nobody: neither a name nor sizes.
+        (states(*[waits("w", WORLD, 9)] * 3, waits("w", WORLD, 9, oldest_operation="")), "none_completed", []),
+        (states(*[waits("w", WORLD, 9, oldest_shape="F [8]")] * 3, waits("w", WORLD, 9)), "none_completed", []),
+        # One ahead of two in its group, while another group hangs: neither it nor the two are named.
+        (
+            states(waits("a", [0, 1, 2], 9), *[done("a", [0, 1, 2], 8)] * 2, *[waits("b", [3, 4, 5, 6], 5)] * 4),
+            "few_ahead",
+            [],
+        ),
+        # Of a member whose dump does not show the group nothing is known.
+        (states(*[waits("w", WORLD, 9)] * 3, done("x", WORLD, 9)), "one_unobserved", []),
+        # A device may not have begun because it waits for one that is not seen.
+        (
+            states(*[waits("w", list(range(5)), 9, oldest_started=True)] * 3, waits("w", list(range(5)), 9)),
+            "one_unobserved",
+            [],
+        ),
         (states(*[waits("w", WORLD, 9, oldest_started=True)] * 3, waits("w", WORLD, 9)), "never_started", [3]),
         (
             states(*[waits("w", WORLD, 9, oldest_started=True)] * 2, *[waits("w", WORLD, 9)] * 2),
