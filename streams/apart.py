@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import States, kinds_of, unlike_most
+from streams.collectives import States, kinds_of, of_one_time, unlike_most
 from streams.outrun import never_completed, outrun
 from streams.waiting import Gathering, Place, Waiting, waiting_of
 
@@ -43,6 +43,7 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
 
     What is seen of a rank counts before what is only missing of it. Whoever stands apart is fewer than those who wait.
     """
+    states = of_one_time(states)
     waiting = waiting_of(states)
     if not waiting.blocked:
         return None

@@ -67,6 +67,24 @@ def is_joint(one: CollectiveState) -> bool:
     return one.oldest_operation.lstrip("_").startswith(_JOINT)
 
 
+def of_one_time(states: States) -> States:
+    """The states without those of ranks whose dump is of an earlier time than others'.
+
+    A peer has completed an operation that nobody completes before everybody has joined it, and by its dump the rank
+    had not: so it went on since, and nothing is known of where it is now.
+    """
+    completed: dict[str, int] = {}
+    for groups in states.values():
+        for one in groups.values():
+            if one.completed_operation.lstrip("_").startswith(_JOINT) and not one.only_sends:
+                completed[one.group] = max(one.last_completed, completed.get(one.group, -1))
+    return {
+        rank: groups
+        for rank, groups in states.items()
+        if all(one.only_sends or one.last_enqueued >= completed.get(one.group, -1) for one in groups.values())
+    }
+
+
 def laggards(states: States) -> dict[int, CollectiveState]:
     """Rank to the state of a peer that waits at an operation which the rank never enqueued.
 

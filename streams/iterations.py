@@ -17,7 +17,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     """How far the attempt has come, and when a rank last moved on to another iteration.
 
     Any move counts, not only a higher number: steps are counted anew each epoch, and a rollback goes back. ``reached``
-    is each rank's latest iteration.
+    is each rank's latest iteration, ``stride`` how many iterations the latest report told of.
     """
 
     iteration: int | None = None
@@ -26,6 +26,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     total: int | None = None
     steps: list[int] = []
     reached: dict[int, int] = {}
+    stride: int = 1
 
     @property
     def step_ns(self) -> int | None:
@@ -51,6 +52,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
                 self.reached[window.identity.rank] = window.iteration
             if window.total_iterations is not None:
                 self.total = window.total_iterations
+        self._stride(moved, back)
         numbers = [window.iteration for window in back or moved if window.iteration is not None]
         known = [] if back or self.iteration is None else [self.iteration]
         self.iteration = max([*numbers, *known], default=self.iteration)
@@ -60,6 +62,16 @@ class ProgressClock(msgspec.Struct, kw_only=True):
             durations = self._since(*before)
         if durations:
             self.steps = [*self.steps, int(median(durations))][-20:]
+
+    def _stride(self, moved: list[Window], back: list[Window]) -> None:
+        """How far the last two numbers that any rank reports lie apart."""
+        told = sorted({number for window in moved for series in window.series for number in series.iterations})
+        if back or not told:
+            return
+        before = [self.iteration] if self.iteration is not None and self.iteration < told[0] else []
+        chain = [*before, *told]
+        if len(chain) > 1:
+            self.stride = chain[-1] - chain[-2]
 
     def _since(self, iteration: int | None, time: int | None) -> list[int]:
         """How long an iteration took since an earlier state of the clock, where no window holds two of them."""

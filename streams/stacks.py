@@ -24,7 +24,12 @@ _COMMUNICATION = re.compile(
 )
 _COMMUNICATION_FUNCTION = re.compile(r"nccl|gloo|(?:^|_)all_?(?:reduce|gather|to_all)|reduce_scatter|^WorkNCCL|c10d::")
 _ENGINE = re.compile(r"torch/autograd/(?:graph|__init__)|torch/cuda/(?:__init__|streams)")
-_ENGINE_FUNCTION = re.compile(r"^cuda\w*Synchronize$|_engine_run_backward")
+_ENGINE_FUNCTION = re.compile(r"(?:Stream|Event|Device)_?Synchronize|^cuda\w*Synchronize$|_engine_run_backward")
+_DEVICE = re.compile(
+    r"(?:^|/)(?:torch|torch_npu|torch_xla|megatron|deepspeed|transformer_engine|apex|flash_attn|deep_ep|colossalai|"
+    r"accelerate|lightning|pytorch_lightning|transformers|nemo|vllm|ray)/"
+)
+"""Libraries whose innermost frame may wait for the device, for others through it, or for a handle, unseen."""
 _DATA = re.compile(r"torch/utils/data/|(?:^|/)(?:webdataset|streaming/base|datasets)/|dataloader", re.IGNORECASE)
 _RECOMPUTE = re.compile(r"torch/utils/checkpoint|activation_checkpoint|/random\.py$")
 _CHECKPOINT = re.compile(r"checkpoint|torch/serialization|dist_checkpointing|safetensors", re.IGNORECASE)
@@ -56,9 +61,13 @@ def frame_name(frame: Frame) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def _activity_of_frame(function: str, file: str) -> Activity | None:
-    """Of a function without its class; the ranks of a job stand in the same few thousand frames."""
-    if _COMMUNICATION.search(file) or _COMMUNICATION_FUNCTION.search(function):
+def _activity_of_frame(function: str, file: str, *, innermost: bool) -> Activity | None:
+    """Of a function without its class; the ranks of a job stand in the same few thousand frames.
+
+    What the job's own code calls a function of its own says nothing of what is done further in.
+    """
+    telling = innermost or not (file.endswith(".py") and _is_own_file(file))
+    if _COMMUNICATION.search(file) or (telling and _COMMUNICATION_FUNCTION.search(function)):
         return "communication"
     if _ENGINE.search(file) or _ENGINE_FUNCTION.search(function):
         return "engine"
@@ -69,7 +78,7 @@ def _activity_of_frame(function: str, file: str) -> Activity | None:
         return None
     if _CHECKPOINT.search(file) or "checkpoint" in function.lower():
         return "checkpoint"
-    return None
+    return "engine" if innermost and _DEVICE.search(file) else None
 
 
 def activity_of(frames: list[Frame]) -> Activity:
@@ -79,8 +88,9 @@ def activity_of(frames: list[Frame]) -> Activity:
     """
     if not frames:
         return "unobserved"
+    inner = python_frames(frames)[-1]
     for frame in reversed(frames):
-        activity = _activity_of_frame(function_of(frame), frame.file)
+        activity = _activity_of_frame(function_of(frame), frame.file, innermost=frame is inner)
         if activity is not None:
             return activity
     return "own"
@@ -202,7 +212,11 @@ def is_main(span: StackSpan) -> bool:
 
 def is_own(frame: Frame) -> bool:
     """Whether the frame is of the job's own code, neither of Python's standard library nor of a package."""
-    return not (_STANDARD.search(frame.file) or _LIBRARY.search(frame.file))
+    return _is_own_file(frame.file)
+
+
+def _is_own_file(file: str) -> bool:
+    return not (_STANDARD.search(file) or _LIBRARY.search(file))
 
 
 def place(frames: list[Frame]) -> str:
@@ -222,7 +236,7 @@ def _known_by_name(frames: list[Frame]) -> Frame:
 
     Communication is told apart by its innermost name, whether or not anybody calls it by that.
     """
-    if _activity_of_frame(function_of(frames[-1]), frames[-1].file) == "communication":
+    if _activity_of_frame(function_of(frames[-1]), frames[-1].file, innermost=True) == "communication":
         return frames[-1]
     for frame in reversed(frames):
         if not _LIBRARY.search(frame.file):

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.results import Window
+from schemas.results import StackSpan, Window
 from streams.checks import require
+from streams.iterations import ProgressClock
 from streams.lines.phases import QUIET_PHASES
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
+LATE_REPORTS = 2
+"""Of so many intervals between lines that tell of several iterations at once none may have come."""
 SUSPENDED = 0.9
 """The share of a job's processes that a signal has stopped from which on the job is suspended."""
 
@@ -80,15 +83,27 @@ def suspended(window: AttemptWindow) -> bool:
 
 
 def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
-    """Whether most sampled ranks are at work rather than waiting or frozen: then it is a quiet phase without a name."""
+    """Whether most sampled ranks are at work rather than waiting or frozen: then it is a quiet phase without a name.
+
+    Who stands at one line for long does not work there: from its own code, too, a rank may wait for its device.
+    """
     spans = view.main_spans(stall.settled)
-    working = sum(span.activity not in WAITING and bool(span.frames) for span in spans.values())
+    working = sum(
+        span.activity not in WAITING and bool(span.frames) and not stands(span, rule) for span in spans.values()
+    )
     return 2 * working > len(spans) and not frozen(window.summaries, rule)
 
 
-def silence_ns(step: int, rule: StallRule) -> int:
-    """How long no iteration must come for a standstill, given how long one takes (ns)."""
-    return int(max(rule.steps * step, rule.silence_s * SECOND))
+def stands(span: StackSpan, rule: StallRule) -> bool:
+    """Whether a thread was seen at one line again and again for as long as makes a stall critical."""
+    return span.samples > 1 and span.last - span.first >= rule.critical_s * SECOND
+
+
+def silence_ns(clock: ProgressClock, rule: StallRule) -> int:
+    """How long no iteration must come for a standstill (ns): some lines tell of many iterations at once."""
+    step = clock.step_ns or 0
+    stride = LATE_REPORTS * clock.stride * step if clock.stride > 1 else 0
+    return int(max(rule.steps * step, rule.silence_s * SECOND, stride))
 
 
 def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
@@ -96,7 +111,7 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
     if clock.time is None or clock.step_ns is None:
         return None
     silence = window.end - clock.time
-    if silence < silence_ns(clock.step_ns, rule):
+    if silence < silence_ns(clock, rule):
         return None
     stall = Stall(
         since=clock.time,

@@ -38,7 +38,8 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
 
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
-    seen dead. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
+    seen dead. ``announced`` are the processes that said they are the rank's
+    trainer. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
     the latest two samples of the main thread that show it at different places. ``failures`` has the time and the reason
     of the latest sample that failed, by process type. ``threads`` stand for ``spans`` where the view is written down
     (``streams/folding.py``).
@@ -49,6 +50,7 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     last_life: int
     last_log: int | None = None
     pids: dict[int, str] = {}
+    announced: list[int] = []
     devices: list[str] = []
     exit: Exit | None = None
     requested: int | None = None
@@ -86,11 +88,16 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
             self.failures = {kind: self.failures[kind] for kind in sorted(latest_kinds)}
 
     def main_span(self, since: int) -> StackSpan | None:
-        """The main thread's latest sample from ``since`` on, or null."""
+        """The main thread's latest sample from ``since`` on, or null.
+
+        Children of a rank may be taken for trainers, too: compilers, writers of metrics. The process that announced
+        itself counts before them, and one that waits for others before one that does not: then the rank waits.
+        """
         recent = [span for span in self.spans.values() if span.last >= since and _is_trainer(span)]
         if len(recent) < 2:
             return recent[0] if recent else None
-        return max(recent, key=lambda span: (span.last, span.pid))
+        announced = [span for span in recent if span.pid in self.announced]
+        return max(announced or recent, key=lambda span: (span.activity in WAITING, span.last, span.pid))
 
     @property
     def main_pid(self) -> int | None:
@@ -163,6 +170,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
         mains = {pid for pid, kind in seen.items() if kind == "trainer" and pid} | set(member.pids)
         member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
+        said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
+        member.announced = sorted({*member.announced, *said})[-KEPT_PIDS:]
         member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
         member.sampled = member.sampled or bool(summary.gauges) or any(span.frames for span in summary.stacks)
         if life is not None:

@@ -11,6 +11,7 @@ nobody.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -19,13 +20,12 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, SignatureCount, StackSpan, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.stacks import function_of, is_main, place
-from streams.stall import Stall, StallRule, active, stall_of, stuck
+from streams.stacks import frame_name, function_of, is_main, place, python_frames
+from streams.stall import Stall, StallRule, active, stall_of, stands, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SAID_FAILURES = 3
 LONGEST_REASON = 80
-_POLLING = frozenset({"accept", "get", "is_completed", "poll", "recv", "select", "sleep", "wait"})
 _TRYING = ("retry", "retries", "attempt", "timeout", "timed out", "waiting", "still", "slow", "stall", "fail", "error")
 """Words of who does not get on."""
 _COLLECTING = re.compile(r"^_?(?:Py)?_?gc_?collect|^collect_with_callback$|^delete_garbage$|^subtract_refs$")
@@ -78,6 +78,8 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         self, view: AttemptView, window: AttemptWindow, stall: Stall, main: dict[int, StackSpan]
     ) -> list[Anomaly]:
         sides = _sides(view, main)
+        if not sides.waiting:
+            sides = _at_one_place(main, self.config.stall)
         outside, waiting = sides.outside, sides.waiting
         unobserved = sorted(view.expected - set(main))
         if not waiting or (len(outside) >= len(waiting) and not sides.apart):
@@ -86,8 +88,9 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         certain = [rank for rank in main if stuck(view, window, stall, rank, rule)]
         moving = _talking(window, stall, sides, main)
         if unobserved:
-            # Who polls may wait in a way of its own, as the others do in theirs, for one that is not seen.
-            moving.update(rank for rank in sides.apart if _polls(main[rank]))
+            # Own code may wait in a way of its own, as the others do in theirs, for one that is not seen.
+            moving.update(rank for rank in sides.apart if main[rank].activity == "own")
+        moving.update(_on_the_way(sides, main))
         silent = [rank for rank in certain if rank not in moving]
         grounds = _grounds(sides, main, silent, unobserved)
         named = sides.apart if grounds == "outside_communication" else []
@@ -190,9 +193,26 @@ def _collects(span: StackSpan) -> bool:
     return last.file.endswith("gc.py") or any(_COLLECTING.search(function_of(frame)) for frame in span.frames[-4:])
 
 
-def _polls(span: StackSpan) -> bool:
-    """Whether the thread is in the job's own code, and waits there for an event, a queue or a socket."""
-    return span.activity == "own" and function_of(span.frames[-1]) in _POLLING
+def _at_one_place(main: dict[int, StackSpan], rule: StallRule) -> _Sides:
+    """Where nobody is seen in communication: most stand for long at one line, where they wait for their devices.
+
+    Against them only those are held that are seen to load data or to write: other code may wait for its device, too.
+    """
+    still = {rank: span for rank, span in main.items() if span.activity == "own" and stands(span, rule)}
+    positions = Counter(span.position for span in still.values())
+    most = max(positions, key=lambda position: (positions[position], position), default="")
+    waiting = [rank for rank, span in still.items() if span.position == most]
+    if 2 * len(waiting) <= len(main):
+        return _Sides([], [], [])
+    outside = [rank for rank, span in main.items() if span.activity in ("data", "checkpoint")]
+    return _Sides(waiting, outside, outside)
+
+
+def _on_the_way(sides: _Sides, main: dict[int, StackSpan]) -> set[int]:
+    """Who of those apart is in own code that the others came through: a call there may wait as theirs do."""
+    through = {frame_name(frame) for rank in sides.waiting for frame in main[rank].frames}
+    own = {rank: python_frames(main[rank].frames)[-1] for rank in sides.apart if main[rank].activity == "own"}
+    return {rank for rank, frame in own.items() if frame_name(frame) in through}
 
 
 def _talking(window: AttemptWindow, stall: Stall, sides: _Sides, main: dict[int, StackSpan]) -> set[int]:

@@ -138,7 +138,7 @@ class IncidentBook:
             knows_layout=view.knows_layout,
             iterated=view.iterated,
             step_ns=view.clock.step_ns or 0,
-            silence_ns=silence_ns(view.clock.step_ns or 0, StallRule()),
+            silence_ns=silence_ns(view.clock, StallRule()),
             expected=view.world_size,
             exited={rank: end.time for rank, end in _failed_ends(view)},
             living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],

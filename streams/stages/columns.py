@@ -74,8 +74,8 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
     """How far a rank had come in one group, from the operations that one dump shows of it."""
     collective = [event for event in found if not event.point_to_point] or found
     last = max(collective, key=lambda event: (event.sequence, event.created))
-    done = [event.sequence for event in collective if event.state == "completed"]
-    completed = max(done, default=-1)
+    done = [event for event in collective if event.state == "completed"]
+    latest = max(done, key=lambda event: (event.sequence, event.operation), default=None)
     waiting = [event for event in collective if event.state != "completed" and event.created]
     oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
     runs = runs_of(last.ranks) if len(last.ranks) > MOST_RANKS else []
@@ -86,7 +86,7 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         ranks=[] if runs else last.ranks,
         runs=runs,
         last_enqueued=last.sequence,
-        last_completed=completed,
+        last_completed=-1 if latest is None else latest.sequence,
         operation=last.operation,
         enqueued_at=last.created,
         outstanding=any(event.state != "completed" for event in found),
@@ -97,6 +97,7 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_shape="" if oldest is None else _shape(oldest),
         oldest_at=0 if oldest is None else oldest.created,
         oldest_started=oldest is not None and oldest.state == "started",
+        completed_operation="" if latest is None else latest.operation,
         awaits=_awaits(found),
         inferred=last.time_source == "inferred",
         printed=last.tool == "ras",

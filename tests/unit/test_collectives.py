@@ -9,7 +9,7 @@ import pytest
 from detection_support import at, reached
 
 from schemas.results import CollectiveState
-from streams.collectives import States, laggards, mismatched, stopped
+from streams.collectives import States, laggards, mismatched, of_one_time, stopped
 
 
 def held(
@@ -86,3 +86,14 @@ def test_a_laggard_is_told_by_the_operation_that_has_waited_longest() -> None:
         states[rank]["b"] = held("b", 30, 20, second=second)
     states[2]["b"] = reached("b", 20)
     assert {rank: (one.group, one.oldest_at) for rank, one in laggards(states).items()} == {2: ("b", at(3))}
+
+
+def test_a_dump_from_before_what_others_have_completed_tells_nothing_of_now() -> None:
+    def at_most(enqueued: int, completed: int, operation: str = "all_reduce") -> CollectiveState:
+        return msgspec.structs.replace(reached("w", enqueued, completed), completed_operation=operation)
+
+    later = [at_most(60, 59), at_most(60, 59)]
+    assert sorted(of_one_time(world(at_most(58, 58), *later))) == [1, 2]
+    assert sorted(of_one_time(world(at_most(59, 58), *later))) == [0, 1, 2]
+    # The root of a broadcast completes it before the others have come.
+    assert sorted(of_one_time(world(at_most(58, 58), *[at_most(60, 59, "broadcast")] * 2))) == [0, 1, 2]

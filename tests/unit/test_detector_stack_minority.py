@@ -117,8 +117,44 @@ def test_too_few_observed_ranks_say_nothing() -> None:
 
 
 def test_ranks_without_a_sample_are_unobserved() -> None:
-    (found,) = finding(all_in(5, 6, 7) | {5: [stack(OWN, 33, 38)]}, world=9)
+    (found,) = finding(all_in(5, 6, 7) | {5: [stack(LOADER_WAIT, 33, 38)]}, world=9)
     assert (named([found]), found.unobserved) == ([[5]], [6, 7, 8])
+
+
+def test_own_code_may_wait_in_its_own_way_for_a_rank_that_is_not_seen() -> None:
+    (found,) = finding(all_in(5, 6) | {5: [stack(OWN, 33, 38)]})
+    assert (named([found]), found.grounds, found.unobserved) == ([[]], "perhaps_outside", [6])
+
+
+def test_own_code_that_the_others_came_through_may_wait_as_they_do() -> None:
+    at_item = ALL_REDUCE[:1]
+    (found,) = finding(all_in(5) | {5: [stack(at_item, 33, 38)]})
+    assert (named([found]), found.grounds) == ([[]], "perhaps_outside")
+
+
+def test_a_child_of_a_rank_that_looks_like_its_trainer_clears_nobody_and_blames_nobody() -> None:
+    child = stack(OWN, 33, 38, pid=9000)
+    waits = all_in(5)
+    (found,) = finding(waits | {5: [stack(LOADER_WAIT, 33, 38)], 0: [*waits[0], child]})
+    assert named([found]) == [[5]]
+    (found,) = finding(all_in() | {0: [*waits[0], child]})
+    assert (named([found]), found.grounds) == ([[]], "all_in_communication")
+
+
+def test_the_process_that_announced_itself_is_the_trainer() -> None:
+    spans = {rank: [stack(ALL_REDUCE, 33, 38, pid=rank + 100)] for rank in range(RANKS)}
+    spans[5] = [stack(LOADER_WAIT, 33, 38, pid=105), stack(ALL_REDUCE, 33, 38, pid=9000)]
+    extra = {rank: {"stacks": found, "announced": [(rank + 100, "trainer")]} for rank, found in spans.items()}
+    (found,) = run(StackMinority(), new_view(), stalled(RANKS, extra))[-1]
+    assert named([found]) == [[5]]
+
+
+def test_most_stand_at_one_line_of_own_code_and_one_loads_data() -> None:
+    item = [stack(OWN, *range(20, 60, 5))]
+    extra = {rank: {"stacks": item if rank != 5 else [stack(LOADER_WAIT, *range(20, 60, 5))]} for rank in range(RANKS)}
+    windows = [*stalled(RANKS), still(RANKS, 40), still(RANKS, 50, extra)]
+    (found,) = run(StackMinority(), new_view(), windows)[-1]
+    assert (named([found]), found.victims) == ([[5]], [0, 1, 2, 3, 4, 6, 7])
 
 
 def test_a_rank_whose_sample_failed_is_unobserved_not_healthy() -> None:

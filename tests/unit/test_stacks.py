@@ -54,6 +54,16 @@ RECOMPUTED = [
         ),
         (OWN, "own"),
         ([MAIN], "own"),
+        # Own code may call what it does by any name; where it reads, it reads.
+        ([MAIN, Frame("all_gather_files", "/workspace/files.py", 3), Frame("read", "/workspace/files.py", 9)], "own"),
+        ([MAIN, Frame("all_reduce_grads", "/workspace/comm.py", 3)], "communication"),
+        # A library's innermost frame may wait for the device, unseen; further out it says nothing.
+        ([MAIN, Frame("clip_grad_norm_", f"{TORCH}/nn/utils/clip_grad.py", 60)], "engine"),
+        ([MAIN, Frame("start_grad_sync", "/w/megatron/core/distributed/param_and_grad_buffer.py", 9)], "engine"),
+        ([MAIN, Frame("_call_impl", f"{TORCH}/nn/modules/module.py", 1), Frame("f", "/workspace/model.py", 2)], "own"),
+        ([MAIN, Frame("hipStreamSynchronize", "libamdhip64.so")], "engine"),
+        ([MAIN, Frame("cuEventSynchronize", "libcuda.so.1")], "engine"),
+        ([MAIN, Frame("read", "/venv/lib/python3.11/site-packages/urllib3/response.py", 4)], "own"),
         ([], "unobserved"),
     ],
 )

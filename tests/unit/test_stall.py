@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from detection_support import OWN, S, at, closed, ended, gauge, healthy, new_view, stack, still, summary
+from detection_support import OWN, S, at, closed, ended, gauge, healthy, new_view, stack, stepping, still, summary
 
 from streams.stall import Stall, StallRule, frozen, stall_of
 from streams.view import AttemptWindow
@@ -46,6 +46,20 @@ def test_a_long_stall_is_critical() -> None:
 
 def test_ranks_that_are_at_work_do_not_stand_still() -> None:
     assert stall([ten_steps(), still(RANKS, 10, stacks=[stack(OWN, 15)])]) is None
+
+
+def test_who_stands_at_one_line_for_long_does_not_work_there() -> None:
+    samples = [stack(OWN, *range(12, 50, 5))]
+    windows = [ten_steps(), *(still(RANKS, start) for start in (10, 20, 30)), still(RANKS, 40, stacks=samples)]
+    assert stall(windows) is not None
+    assert stall([*windows[:-1], still(RANKS, 40, stacks=[stack(OWN, 32, 41, 49)])]) is None
+
+
+def test_lines_that_tell_of_many_iterations_may_take_as_long_as_the_last_one() -> None:
+    windows = [ten_steps(), still(RANKS, 10), still(RANKS, 20)]
+    rare = closed((stepping(rank, 30, first=60, steps=1) for rank in range(RANKS)), 30)
+    assert stall([*windows, rare, *(still(RANKS, start) for start in range(40, 100, 10))]) is None
+    assert stall([*windows, rare, *(still(RANKS, start) for start in range(40, 200, 10))]) is not None
 
 
 def test_samples_that_failed_are_no_work() -> None:
