@@ -144,7 +144,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     the first that the rank has enqueued and not completed, -1 where there is none; the ``shape`` is data type and
     sizes, ``oldest_started`` whether its device was seen to have begun it. ``completed_operation`` is the last that was
     completed. ``awaits`` has, of the sends and receives that are not completed, who sends to whom, numbered as their
-    names do, and when the first was enqueued. ``inferred`` is whether nobody told when the dump was captured. Of a large
+    names do, and when the first was enqueued. ``inferred`` is whether nobody told when the dump was captured. Of a big
     group ``runs`` stand for the ``ranks``; ``members`` are either. ``printed`` is whether no dump shows it but the
     rank's own watchdog printed it (``captured`` is when): then sequences are those of other counters, and what the rank
     waits for in other groups is not shown.

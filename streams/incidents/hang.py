@@ -121,6 +121,6 @@ def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
     if sum(suspect.rank in unseen for suspect in left) > 1:
         return certain
     if group.grounds in ("perhaps_waiting", "printed_perhaps"):
-        alone = len(left) == 1 < len(group.suspects) and left[0].rank not in unseen
+        alone = len(left) == 1 and bool(stacks) and left[0].rank not in unseen
         return [*certain, *left] if alone else certain
     return [suspect for suspect in group.suspects if suspect in certain or suspect in left]
