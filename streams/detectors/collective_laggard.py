@@ -190,7 +190,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
             grounds=found.grounds,
             severity="critical" if stall.critical else "warning",
             text=_text(found) if found.ranks else _WHY_NOBODY[found.grounds](found),
-            peers=f"{said_ranks(victims)} wait in collectives{_UNTIMED if _untimed(states) else ''}",
+            peers=f"{_they(victims)} in collectives{_UNTIMED if _untimed(states) else ''}",
             iteration=stall.iteration,
             phase=stall.phase,
             suspects=[
@@ -228,7 +228,11 @@ def _places(found: Apart) -> str:
 
 
 def _who_waits_where(found: Apart) -> str:
-    return "; ".join(f"{said_ranks(ranks)} wait in {place}" for place, ranks in found.places) + _more(found)
+    return "; ".join(f"{_they(ranks)} in {place}" for place, ranks in found.places) + _more(found)
+
+
+def _they(ranks: list[int]) -> str:
+    return f"{said_ranks(ranks)} {'waits' if len(ranks) == 1 else 'wait'}"
 
 
 def _more(found: Apart) -> str:
@@ -241,12 +245,12 @@ def _none_completed(found: Apart) -> str:
 
 
 def _few_ahead(found: Apart) -> str:
-    ahead = f"{_who_waits_where(found)}, and {said_ranks(found.others)} have not come to it"
+    ahead = f"{_who_waits_where(found)}, and {said_ranks(found.others)} did not come to it"
     return f"{ahead}: it cannot be told who is behind and who ahead"
 
 
 def _unobserved(found: Apart) -> str:
-    return f"{_who_waits_where(found)}; there is no dump of {said_ranks(found.others)}"
+    return f"{_who_waits_where(found)}; no dump shows whether {said_ranks(found.others)} came"
 
 
 def _unmatched(found: Apart) -> str:

@@ -96,7 +96,7 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
         named = sides.apart if grounds == "outside_communication" else []
         # A window that began before the stall shows what the process did before it.
         busy = window.start >= stall.since and any(active(window, rank, rule) for rank in sides.apart)
-        area = self._area(stall, main[named[0]]) if named else "unknown"
+        area = self._area(stall, main[sides.apart[0]]) if sides.apart else "unknown"
         where = place(main[waiting[0]].frames)
         return [
             self.anomaly(

@@ -69,23 +69,23 @@ WAIT = one("dp:0-3", 41, 40)
         (
             states(*[[one(ALL, 41, 40)]] * 7),
             "one_unobserved",
-            "ranks 0-6 wait in all_reduce 41 of group dp:0-7; there is no dump of rank 7",
+            "ranks 0-6 wait in all_reduce 41 of group dp:0-7; no dump shows whether rank 7 came",
         ),
-        (states(*[[one(ALL, 41, 40)]] * 6), "some_unobserved", "no dump of ranks 6-7"),
+        (states(*[[one(ALL, 41, 40)]] * 6), "some_unobserved", "no dump shows whether ranks 6-7 came"),
         (
             states(*[[one(ALL, 41, 40)]] * 3, *[[one(ALL, 40, 40)]] * 5),
             "few_ahead",
-            "ranks 0-2 wait in all_reduce 41 of group dp:0-7, and ranks 3-7 have not come to it",
+            "ranks 0-2 wait in all_reduce 41 of group dp:0-7, and ranks 3-7 did not come to it",
         ),
         (
             states(*[[one("dp:0-31", 41, 40)]] * 2, *[[one("dp:0-31", 40, 40)]] * 30),
             "few_ahead",
-            "ranks 2-31 have not come to it",
+            "ranks 2-31 did not come to it",
         ),
         (
             states(*[[one(ALL, 41, 40), one("tp:0-3", 8, 8)]] * 2, *[[one(ALL, 40, 40), one("tp:0-3", 9, 8)]] * 2),
             "perhaps_unobserved",
-            "no dump of ranks 4-7",
+            "no dump shows whether ranks 4-7 came",
         ),
         (
             states(*[[WAIT, one("tp:0-3", 8, 8)]] * 2, *[[DONE, one("tp:0-3", 9, 8, second=4)]] * 2),

@@ -80,7 +80,9 @@ def test_a_process_that_a_signal_has_stopped_is_named_though_it_was_waiting_by_t
     assert said(found(script)) == ("supported", [(STUCK, "blocker")])
 
 
-@pytest.mark.parametrize(("absent", "text"), [((), "communication hang: all ranks"), ((3,), "no dump of rank 3")])
+@pytest.mark.parametrize(
+    ("absent", "text"), [((), "communication hang: all ranks"), ((3,), "no dump shows whether rank 3 came")]
+)
 def test_a_collective_that_all_have_joined_is_told_with_its_group(absent: tuple[int, ...], text: str) -> None:
     script = standing()
     for rank in range(RANKS):
