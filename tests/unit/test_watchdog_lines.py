@@ -105,6 +105,24 @@ def test_a_flood_of_groups_is_counted_and_bounded() -> None:
     assert (len(summary.collectives), summary.dropped["watchdog groups"]) == (64, 136)
 
 
+def test_of_a_flood_of_operations_without_a_group_the_last_ones_wait_for_it() -> None:
+    texts = [TIMEOUT.format(r=6, n=n, op="SEND", size=3) for n in range(100)]
+    texts += [FAILED.format(r=6, n=99, d=98)]
+    summary, _ = summarise(identity(6), WorkerState(), [log(text) for text in texts], 0, StreamConfig())
+    (found,) = summary.collectives
+    assert (found.oldest_operation, summary.dropped["watchdog operations"]) == ("send", 36)
+
+
+def test_the_first_of_very_many_failures_keeps_its_operation() -> None:
+    numbers = [*range(99, 1, -1), 99]
+    texts = [FAILED.format(r=6, n=n, d=1) + TIMEOUT.format(r=6, n=n, op="ALLREDUCE", size=n) for n in numbers]
+    (found,) = states(6, *texts)
+    assert (found.oldest, found.oldest_shape) == (2, "2")
+    # Of an earlier one of which no operation is told nothing is known.
+    (found,) = states(6, texts[0], FAILED.format(r=6, n=98, d=1))
+    assert (found.oldest, found.oldest_operation) == (98, "")
+
+
 def waits(n: int, d: int, rank: int, **more: str) -> list[CollectiveState]:
     texts = [TIMEOUT.format(r=rank, n=n, **({"op": "ALLREDUCE", "size": "3"} | more)), FAILED.format(r=rank, n=n, d=d)]
     return states(rank, *texts)
