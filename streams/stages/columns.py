@@ -91,10 +91,12 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
 
 
 def _reached(found: list[events.Collective], awaits: list[tuple[int, int, int]]) -> results.CollectiveState:
+    """Where RAS counted, no operation is known to be completed: it tells launches alone."""
     collective = [event for event in found if not event.point_to_point] or found
     last = max(collective, key=lambda event: (event.sequence, event.created))
     done = [event.sequence for event in collective if event.state == "completed"]
-    completed = max(done, default=-1)
+    counted = last.tool == "ras"
+    completed = -1 if counted else max(done, default=-1)
     waiting = [event for event in collective if event.state != "completed" and event.created]
     oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
     runs = runs_of(last.ranks) if len(last.ranks) > MOST_RANKS else []
@@ -108,7 +110,7 @@ def _reached(found: list[events.Collective], awaits: list[tuple[int, int, int]])
         last_completed=completed,
         operation=last.operation,
         enqueued_at=last.created,
-        outstanding=any(event.state != "completed" for event in found),
+        outstanding=counted or any(event.state != "completed" for event in found),
         shows_sends=any(event.point_to_point for event in found),
         only_sends=all(event.point_to_point for event in found),
         oldest=-1 if oldest is None else oldest.sequence,
@@ -118,7 +120,8 @@ def _reached(found: list[events.Collective], awaits: list[tuple[int, int, int]])
         oldest_started=oldest is not None and oldest.state == "started",
         awaits=awaits,
         inferred=last.time_source == "inferred",
-        printed=last.tool == "ras",
+        printed=counted,
+        completed_known=not counted,
     )
 
 
