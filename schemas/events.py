@@ -83,10 +83,11 @@ class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
     """One operation of a process group, observed when the dump was captured (``time``) or the tool wrote it down.
 
     ``tool`` is empty for flight recorders, else ``inspector`` or ``ras`` of NCCL; their groups are communicators, and
-    their sequences others'. ``library`` is what a flight recorder calls it, ``nccl`` or ``gloo``. ``created`` is when
-    the rank enqueued it, ``started`` when its device began it, both by the rank's clock; ``duration`` (ns) is how long
-    it took there, with all waiting for others. ``size`` is in bytes, ``bandwidth`` that of the bus in GB/s, ``peer``
-    the rank that it sends to or receives from. What is 0, null or empty is not known.
+    their sequences others'. What ``ras`` counts is the last operation that was launched; it may have ended since.
+    ``library`` is what a flight recorder calls it, ``nccl`` or ``gloo``. ``created`` is when the rank enqueued it,
+    ``started`` when its device began it, both by the rank's clock; ``duration`` (ns) is how long it took there, with
+    all waiting for others. ``size`` is in bytes, ``bandwidth`` that of the bus in GB/s, ``peer`` the rank that it
+    sends to or receives from. What is 0, null or empty is not known.
     """
 
     group: str

@@ -147,7 +147,8 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     names do, and when the first was enqueued. ``inferred`` is whether nobody told when the dump was captured. Of a big
     group ``runs`` stand for the ``ranks``; ``members`` are either. ``printed`` is whether no dump shows it but the
     rank's own watchdog printed it (``captured`` is when): then sequences are those of other counters, and what the rank
-    waits for in other groups is not shown.
+    waits for in other groups is not shown. Where ``completed_known`` is false only launches were counted, as by NCCL's
+    RAS: ``last_completed`` is -1, and whether anything is outstanding nobody knows.
     """
 
     group: str
@@ -170,6 +171,7 @@ class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     inferred: bool = False
     runs: list[tuple[int, int, int]] = []
     printed: bool = False
+    completed_known: bool = True
 
     @property
     def members(self) -> Sequence[int]:

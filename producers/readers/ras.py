@@ -2,8 +2,8 @@
 
 Source: NCCL's src/ras/client_support.cc, as JSON and as text. Text tells counts only where they differ, and names only
 the few ranks whose count is rare. Of collectives the counts of all kinds together are the place in the order of the
-program; sends and receives are left out. A rank is told by its place in the communicator, the process and the address
-of its node.
+program; sends and receives are left out. Whether anything launched is completed is not told. A rank is told by its
+place in the communicator, the process and the address of its node.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from producers.rows import Fields, printable
 from producers.scan import Source
 from producers.times import dated, possible
 from schemas.events import Collective, TimeSource
-from schemas.identity import rank_ranges
+from schemas.identity import rank_ranges, shortened
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_REPORTS = 1_000
 MOST_RANKS = 1 << 17
+MOST_COUNTS = 1 << 19
+"""Of a text, by communicator, kind and rank: a line of it may stand for as many ranks as a communicator has."""
+MOST_SAID = 200
 UNTIMED = "nothing tells when NCCL's RAS was asked; a table {file, captured} would"
 _JSON = '"communicators_count"'
 _TEXT = "Communicators..."
@@ -87,7 +90,9 @@ def read(source: Source, texts: Sequence[str]) -> Reports | None:
         return Reports(source.file, [], [Unused(source.file, 0, reason)])
     text = source.path.read_bytes().decode("utf-8", "replace")
     if not is_json:
-        return Reports(source.file, _of_text(text))
+        report, left_out = _of_text(text)
+        beyond = f"{left_out} communicators of a report of NCCL's RAS beyond {MOST_COUNTS} counts of ranks; left aside"
+        return Reports(source.file, [report], [Unused(source.file, 0, beyond)] if left_out else [])
     reports, broken = _of_json(text)
     return Reports(source.file, reports, [Unused(source.file, 0, "invalid JSON")] if broken else [])
 
@@ -154,11 +159,19 @@ class _Section(msgspec.Struct):
     id: str
     size: int
     kinds: dict[str, _Kind] = {}
-    missing: list[int] = []
+    missing: set[int] = set()
+
+    @property
+    def counted(self) -> list[_Kind]:
+        """The kinds of collectives, by name."""
+        return [kind for name, kind in sorted(self.kinds.items()) if name not in _BETWEEN_SOME]
 
 
-def _of_text(text: str) -> list[Report]:
-    """The last report in a text: it holds no time, so of several nobody can tell which is of when."""
+def _of_text(text: str) -> tuple[Report, int]:
+    """The last report in a text: it holds no time, so of several nobody can tell which is of when.
+
+    Returns it with how many communicators were too large for what there is room for.
+    """
     sizes: dict[int, int] = {}
     sections: dict[str, _Section] = {}
     section: _Section | None = None
@@ -178,7 +191,13 @@ def _of_text(text: str) -> list[Report]:
             section.kinds[kind].groups.append((int(found.group(1)), count))
         elif found := _MEMBER.match(line):
             _place(section, error, kind, count, found)
-    return [Report([_summed(one) for _, one in sorted(sections.items())])]
+    room, fitting = MOST_COUNTS, list[_Section]()
+    for _, one in sorted(sections.items()):
+        needed = one.size * len(one.counted)
+        if needed <= room:
+            room -= needed
+            fitting.append(one)
+    return Report([_summed(one) for one in fitting]), len(sections) - len(fitting)
 
 
 def _place(section: _Section, error: str, kind: str, count: int, found: re.Match[str]) -> None:
@@ -189,17 +208,13 @@ def _place(section: _Section, error: str, kind: str, count: int, found: re.Match
         if not found["own"]:
             section.kinds[kind].named[count] = section.kinds[kind].named.get(count, 0) + 1
     elif error == "INCOMPLETE":
-        section.missing.append(place)
+        section.missing.add(place)
 
 
 def _summed(section: _Section) -> Communicator:
     """Kinds of which nothing is told are the same at all ranks, so sums differ as the ranks do."""
     size = section.size if section.size < MOST_RANKS else 0
-    kinds = [
-        _all_counts(kind, size, section.missing)
-        for name, kind in sorted(section.kinds.items())
-        if name not in _BETWEEN_SOME
-    ]
+    kinds = [_all_counts(kind, size, section.missing) for kind in section.counted]
     places = set.intersection(*(set(kind) for kind in kinds)) if kinds else set()
     members = {}
     for place in sorted(places):
@@ -209,13 +224,13 @@ def _summed(section: _Section) -> Communicator:
     return Communicator(f"0x{section.id}", size, members, sorted(section.missing))
 
 
-def _all_counts(kind: _Kind, size: int, missing: list[int]) -> dict[int, Member]:
+def _all_counts(kind: _Kind, size: int, missing: set[int]) -> dict[int, Member]:
     """The count of each place; those whom no line names share the only count of which not all are named."""
     rest = [place for place in range(size) if place not in kind.counts and place not in missing]
     open_ = [(ranks, count) for ranks, count in kind.groups if kind.named.get(count, 0) != ranks]
     if len(open_) != 1 or open_[0][0] != len(rest):
         return kind.counts
-    return kind.counts | {place: Member(open_[0][1]) for place in rest}
+    return kind.counts | dict.fromkeys(rest, Member(open_[0][1]))
 
 
 def observe(
@@ -243,33 +258,24 @@ def _placed(
     ranks = _Ranks(file, report, owners)
     for one in report.communicators:
         if one.missing:
-            yield Unused(file, 0, f"no answer to NCCL's RAS from places {rank_ranges(one.missing)} of {one.id}")
+            places = shortened(rank_ranges(one.missing), MOST_SAID)
+            yield Unused(file, 0, f"no answer to NCCL's RAS from places {places} of {one.id}")
         told = {place: ranks.at(one, place) for place in sorted(one.members)}
         if any(rank is None for rank in told.values()):
             yield Unused(file, 0, f"nothing tells which ranks belong to communicator {one.id}")
             continue
-        # What not all have launched nobody has completed; of the rest that is not known.
-        least = min((member.count for member in one.members.values()), default=0)
         for place, rank in told.items():
             if rank is not None:
-                identity = owners.of_rank(file, rank, time)
-                for event in _events(one, place, least, time, source):
-                    yield Observation(identity, time, event, file, number)
-
-
-def _events(one: Communicator, place: int, least: int, time: int, source: TimeSource) -> Iterable[Collective]:
-    count = one.members[place].count
-    for sequence, state in ((least, "completed"), (count, "enqueued")):
-        if state == "completed" or count > least:
-            yield Collective(
-                time=time,
-                time_source=source,
-                group=f"communicator {one.id} as RAS counts",
-                sequence=sequence,
-                operation="operation",
-                state="completed" if state == "completed" else "enqueued",
-                tool="ras",
-            )
+                launched = Collective(
+                    time=time,
+                    time_source=source,
+                    group=f"communicator {one.id} as RAS counts",
+                    sequence=one.members[place].count,
+                    operation="operation",
+                    state="enqueued",
+                    tool="ras",
+                )
+                yield Observation(owners.of_rank(file, rank, time), time, launched, file, number)
 
 
 class _Ranks:

@@ -14,6 +14,7 @@ LONGEST_SHAPE = 200
 MOST_RANKS, MOST_RUNS = 64, 64
 """Of a group as each of its members says it: more ranks are told as runs, unless these are too many."""
 MOST_AWAITED = 64
+"""Sends and receives of a group that are told one by one."""
 SHOWS_SENDS = "nccl"
 """The library whose flight recorder shows sends and receives: where it shows none, there are none."""
 _SPELLED = {
@@ -70,11 +71,42 @@ def gauge_of(name: str, device: str, found: list[events.Metric]) -> results.Gaug
     )
 
 
+class Reached:
+    """The operations of a worker in one window by group and dump; ``left_out`` counts sends and receives without room.
+
+    Those of NCCL's inspector have ended, so they do not show how far the rank has come.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._found: dict[tuple[str, int], list[events.Collective]] = {}
+
+    def take(self, event: events.Collective) -> None:
+        """Take in an operation."""
+        if event.tool != "inspector":
+            self._found.setdefault((event.group, event.time), []).append(event)
+
+    def states(self) -> list[results.CollectiveState]:
+        """How far the rank had come in each group at each dump."""
+        states = []
+        for _, found in sorted(self._found.items()):
+            awaits = _awaits(found)
+            self.left_out += max(len(awaits) - MOST_AWAITED, 0)
+            states.append(_reached(found, awaits[:MOST_AWAITED]))
+        return states
+
+
 def reached_of(found: list[events.Collective]) -> results.CollectiveState:
     """How far a rank had come in one group, from the operations that one dump shows of it."""
+    return _reached(found, _awaits(found)[:MOST_AWAITED])
+
+
+def _reached(found: list[events.Collective], awaits: list[tuple[int, int, int]]) -> results.CollectiveState:
+    """Where RAS counted, no operation is known to be completed: it tells launches alone."""
     collective = [event for event in found if not event.point_to_point] or found
     last = max(collective, key=lambda event: (event.sequence, event.created))
-    done = [event for event in collective if event.state == "completed"]
+    counted = last.tool == "ras"
+    done = [event for event in collective if event.state == "completed" and not counted]
     latest = max(done, key=lambda event: (event.sequence, event.operation), default=None)
     waiting = [event for event in collective if event.state != "completed" and event.created]
     oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
@@ -89,7 +121,7 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         last_completed=-1 if latest is None else latest.sequence,
         operation=last.operation,
         enqueued_at=last.created,
-        outstanding=any(event.state != "completed" for event in found),
+        outstanding=counted or any(event.state != "completed" for event in found),
         shows_sends=any(event.point_to_point or event.library == SHOWS_SENDS for event in found),
         only_sends=all(event.point_to_point for event in found),
         oldest=-1 if oldest is None else oldest.sequence,
@@ -98,9 +130,10 @@ def reached_of(found: list[events.Collective]) -> results.CollectiveState:
         oldest_at=0 if oldest is None else oldest.created,
         oldest_started=oldest is not None and oldest.state == "started",
         completed_operation="" if latest is None else latest.operation,
-        awaits=_awaits(found),
+        awaits=awaits,
         inferred=last.time_source == "inferred",
-        printed=last.tool == "ras",
+        printed=counted,
+        completed_known=not counted,
     )
 
 
@@ -111,14 +144,14 @@ def _shape(event: events.Collective) -> str:
 
 
 def _awaits(found: list[events.Collective]) -> list[tuple[int, int, int]]:
-    """Each pair once, with when the first of its operations was enqueued; the oldest ones, where there are many."""
+    """Each pair once, with when the first of its operations was enqueued, the oldest first."""
     pairs: dict[tuple[int, int], int] = {}
     for event in found:
         told = _SENT.match(event.operation) if event.state != "completed" and event.point_to_point else None
         if told is not None:
             pair = int(told["sender"] or told["source"]), int(told["receiver"] or told["to"])
             pairs[pair] = min(event.created, pairs.get(pair, event.created))
-    oldest = sorted(pairs.items(), key=lambda item: (item[1], item[0]))[:MOST_AWAITED]
+    oldest = sorted(pairs.items(), key=lambda item: (item[1], item[0]))
     return [(sender, receiver, created) for (sender, receiver), created in oldest]
 
 

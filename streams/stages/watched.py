@@ -19,18 +19,20 @@ class _Seen(msgspec.Struct):
     time: int
     enqueued: int | None = None
     completed: int = -1
-    works: dict[int, tuple[str, str, int]] = {}
     failed: int = -1
+    work: tuple[str, str, int] = ("", "", 0)
 
 
 class Watched:
     """Takes a worker's lines in order of time; ``left_out`` counts those of further groups than there is room for.
 
-    A line that names the operation and no group is of the one whose failure at that number is told next.
+    A line that names the operation and no group is of the one whose failure at that number is told next; of many the
+    last ones wait for that, and ``operations_left_out`` counts the others.
     """
 
     def __init__(self) -> None:
         self.left_out = 0
+        self.operations_left_out = 0
         self._seen: dict[tuple[str, str], _Seen] = {}
         self._loose: dict[int, tuple[str, str, int]] = {}
 
@@ -41,8 +43,8 @@ class Watched:
             return
         work = (told.operation, told.size, time - told.waited_ms * _MS if told.waited_ms else 0)
         if told.group is None:
-            if told.operation and len(self._loose) < MOST_GROUPS:
-                self._loose[told.failed] = work
+            if told.operation:
+                self._wait_for_group(told.failed, work)
             return
         key = (told.group.number, told.group.about)
         if key not in self._seen and len(self._seen) >= MOST_GROUPS:
@@ -52,14 +54,22 @@ class Watched:
         seen.time = time
         self._learn(seen, told, work)
 
+    def _wait_for_group(self, number: int, work: tuple[str, str, int]) -> None:
+        self._loose.pop(number, None)
+        self._loose[number] = work
+        if len(self._loose) > MOST_GROUPS:
+            del self._loose[next(iter(self._loose))]
+            self.operations_left_out += 1
+
     def _learn(self, seen: _Seen, told: Told, work: tuple[str, str, int]) -> None:
         if told.enqueued is not None:
             seen.enqueued, seen.completed = told.enqueued, told.completed
         if told.failed >= 0:
-            seen.failed = told.failed if seen.failed < 0 else min(seen.failed, told.failed)
+            if seen.failed < 0 or told.failed < seen.failed:
+                seen.failed, seen.work = told.failed, ("", "", 0)
             known = work if told.operation else self._loose.get(told.failed)
-            if known is not None and len(seen.works) < MOST_GROUPS:
-                seen.works[told.failed] = known
+            if known is not None and told.failed == seen.failed:
+                seen.work = known
 
     def states(self, identity: Identity) -> list[CollectiveState]:
         """The states of all groups whose counts were told, by name."""
@@ -72,7 +82,7 @@ def _state(seen: _Seen, identity: Identity) -> CollectiveState:
     outstanding = enqueued > seen.completed
     # Numbers begin at 1; -1 is what a group says of which nothing was completed yet.
     oldest = min(max(seen.completed, 0) + 1, enqueued) if outstanding else -1
-    operation, size, since = seen.works.get(seen.failed, ("", "", 0))
+    operation, size, since = seen.work
     failed = outstanding and seen.completed < seen.failed <= enqueued
     return CollectiveState(
         group=_name(seen.group, identity, operation),

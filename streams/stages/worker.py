@@ -22,7 +22,7 @@ from streams.lines.series import NOTHING, report_of
 from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
 from streams.stages import node
-from streams.stages.columns import Point, Timed, gauge_of, reached_of, series_of
+from streams.stages.columns import Point, Reached, Timed, gauge_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
 from streams.stages.watched import Watched
@@ -81,7 +81,7 @@ class _Draft:
         self.watched = Watched()
         self.timed = Timed()
         self.exits: list[results.Exit] = []
-        self.collectives: dict[tuple[str, int], list[events.Collective]] = {}
+        self.reached = Reached()
         self.stacks: list[events.Stack] = []
         self.announced: list[tuple[int, str]] = []
         self.pids: set[int] = set()
@@ -126,6 +126,11 @@ def summarise(
         draft.dropped["stacks"] = len(spans) - len(kept)
     if draft.watched.left_out:
         draft.dropped["watchdog groups"] = draft.watched.left_out
+    if draft.watched.operations_left_out:
+        draft.dropped["watchdog operations"] = draft.watched.operations_left_out
+    reached = draft.reached.states()
+    if draft.reached.left_out:
+        draft.dropped["awaited sends"] = draft.reached.left_out
     operations = draft.timed.columns()
     if draft.timed.left_out:
         draft.dropped["operations"] = draft.timed.left_out
@@ -158,10 +163,7 @@ def summarise(
         exits=draft.exits,
         stopped=draft.stopped,
         finished=draft.finished,
-        collectives=[
-            *(reached_of(found) for _, found in sorted(draft.collectives.items())),
-            *draft.watched.states(identity),
-        ],
+        collectives=[*reached, *draft.watched.states(identity)],
         operations=operations,
         dropped=dict(sorted(draft.dropped.items())),
     )
@@ -200,8 +202,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.stacks.append(event)
         case events.Collective():
             draft.timed.take(event)
-            if event.tool != "inspector":
-                draft.collectives.setdefault((event.group, event.time), []).append(event)
+            draft.reached.take(event)
         case events.Heartbeat():
             draft.heartbeats += 1
             draft.pids.update(event.pids)

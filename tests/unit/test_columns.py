@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from detection_support import at
+from detection_support import at, identity
 
 from schemas.codec import encode
 from schemas.events import Collective
 from schemas.results import CollectiveState
-from streams.stages.columns import MOST_RANKS, reached_of
+from streams.config import StreamConfig
+from streams.stages.columns import MOST_AWAITED, MOST_RANKS, reached_of
+from streams.stages.worker import WorkerState, summarise
+from streams.waiting import waiting_of
 
 
 def state_of(ranks: list[int]) -> CollectiveState:
@@ -48,3 +52,26 @@ def test_a_large_groups_members_are_asked_as_a_list_is() -> None:
     assert [rank in members for rank in (7, 100, 101, 298, 300, 1099)] == [True, True, False, True, False, True]
     with pytest.raises(IndexError):
         members[201]
+
+
+@pytest.mark.parametrize("more", [0, 36])
+def test_a_rank_with_more_sends_than_are_told_one_by_one_waits_and_they_are_counted(more: int) -> None:
+    found = [
+        Collective(
+            time=at(35),
+            group="g",
+            ranks=[0, *range(1, 200)],
+            sequence=peer,
+            operation=f"send 0->{peer}",
+            state="enqueued",
+            point_to_point=True,
+            created=at(peer / 100),
+        )
+        for peer in range(1, MOST_AWAITED + more + 1)
+    ]
+    summary, _ = summarise(identity(0), WorkerState(), [*found, *found], 0, StreamConfig())
+    (state,) = summary.collectives
+    assert (len(state.awaits), state.outstanding) == (MOST_AWAITED, True)
+    assert summary.dropped == ({"awaited sends": more} if more else {})
+    assert waiting_of({0: {"g": state}}).blocked == [0]
+    assert waiting_of({0: {"g": msgspec.structs.replace(state, awaits=[])}}).blocked == [0]

@@ -1,17 +1,20 @@
 # ruff: noqa: E501 (lines stand here as they are printed)
-"""Reports of NCCL's RAS: counts of launched operations become how far each rank is, where rank and time are known."""
+"""Reports of NCCL's RAS: what each rank has launched, where rank and time are known; of completions they say nothing."""
 
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from producers.readers.ras import UNTIMED
+from producers.readers.ras import MOST_COUNTS, UNTIMED, Reports
+from producers.readers.ras import read as read_reports
 from producers.recording import Recording, read_recording
+from producers.scan import Source
 from schemas.events import Collective
 
 BASE = 1_795_975_833
@@ -85,13 +88,15 @@ def read(tmp_path: Path, text: str, *, ranks: int = 8, captured: int | None = No
     return read_recording(tmp_path)
 
 
-def states(found: Recording) -> dict[tuple[int | None, str], list[tuple[int, str]]]:
-    told: dict[tuple[int | None, str], list[tuple[int, str]]] = {}
+def launched(found: Recording) -> dict[tuple[int | None, str], int]:
+    """What each rank has launched by communicator; nothing of it is told to be completed."""
+    told: dict[tuple[int | None, str], int] = {}
     for arrival in found.arrivals:
         for event in arrival.batch.events:
             if isinstance(event, Collective):
                 key = arrival.batch.identity.rank, event.group.split()[1]
-                told.setdefault(key, []).append((event.sequence, event.state))
+                assert event.state == "enqueued" and key not in told
+                told[key] = event.sequence
     return told
 
 
@@ -99,13 +104,11 @@ def notes(found: Recording) -> list[str]:
     return [note.reason for note in found.inputs.unused]
 
 
-def test_counts_of_all_collectives_say_who_waits_and_who_has_not_come(tmp_path: Path) -> None:
+def test_counts_of_all_collectives_say_what_each_rank_has_launched(tmp_path: Path) -> None:
     pair = ("0xb2", [member(4, 7, 0), member(5, 6, 1)])
     found = read(tmp_path, json.dumps(report(WORLD, pair), indent=2))
-    told = states(found)
-    assert told[0, "0xa1"] == [(642, "completed"), (643, "enqueued")]
-    assert told[5, "0xa1"] == [(642, "completed")]
-    assert (told[4, "0xb2"], told[5, "0xb2"]) == ([(8, "completed"), (9, "enqueued")], [(8, "completed")])
+    world = {(rank, "0xa1"): 642 if rank == 5 else 643 for rank in range(8)}
+    assert launched(found) == world | {(4, "0xb2"): 9, (5, "0xb2"): 8}
     times = {
         event.time for arrival in found.arrivals for event in arrival.batch.events if isinstance(event, Collective)
     }
@@ -126,12 +129,9 @@ def test_counts_of_all_collectives_say_who_waits_and_who_has_not_come(tmp_path: 
 def test_text_names_the_few_and_leaves_the_rest_to_the_others(
     tmp_path: Path, counts: str, kind: str, expected: dict[int, int] | None
 ) -> None:
-    told = states(read(tmp_path, TEXT.format(kind=kind, counts=counts), captured=BASE + 40))
-    behind = {rank: own[0][0] for (rank, _), own in told.items() if own[-1][1] == "completed"}
-    ahead = {rank: own[-1][0] for (rank, _), own in told.items() if own[-1][1] == "enqueued"}
-    assert (behind, ahead) == (
-        ({}, {}) if expected is None else (expected, {rank: 641 for rank in range(8) if rank not in expected})
-    )
+    told = launched(read(tmp_path, TEXT.format(kind=kind, counts=counts), captured=BASE + 40))
+    rest = dict.fromkeys(range(8), 641)
+    assert {rank: count for (rank, _), count in told.items()} == ({} if expected is None else rest | expected)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_text_names_the_few_and_leaves_the_rest_to_the_others(
 )
 def test_what_cannot_be_placed_is_said_and_not_used(tmp_path: Path, text: str, ranks: int, note: str) -> None:
     found = read(tmp_path, text, ranks=ranks)
-    assert states(found) == {}
+    assert launched(found) == {}
     assert any(reason.startswith(note) for reason in notes(found))
 
 
@@ -157,7 +157,7 @@ def test_ranks_that_gave_no_answer_are_said_and_are_not_behind(tmp_path: Path) -
     world = {**report(WORLD), "communicators": [{**report(WORLD)["communicators"][0], "missing_ranks": [{"rank": 3}]}]}
     world["communicators"][0]["ranks"] = [one for one in WORLD[1] if one["rank"] != 3]
     found = read(tmp_path, json.dumps(world))
-    assert (3, "0xa1") not in states(found) and (4, "0xa1") in states(found)
+    assert (3, "0xa1") not in launched(found) and (4, "0xa1") in launched(found)
     assert "no answer to NCCL's RAS from places 3 of 0xa1" in notes(found)
 
 
@@ -165,4 +165,45 @@ def test_ranks_that_gave_no_answer_are_said_and_are_not_behind(tmp_path: Path) -
 def test_hostile_values_are_no_communicators(tmp_path: Path, bad: Any) -> None:
     told = report(WORLD)
     told["communicators"] = [bad, *told["communicators"]]
-    assert len(states(read(tmp_path, json.dumps(told)))) == 8
+    assert len(launched(read(tmp_path, json.dumps(told)))) == 8
+
+
+def section(number: int, size: int, missing: int = 0) -> str:
+    absent = "".join(f"  Rank {place} -- GPU 0 managed by process 1 on node a\n" for place in range(missing))
+    return (
+        f"#0-0 ({number:x}) INCOMPLETE\n{absent}#0-0 ({number:x}) MISMATCH\n"
+        "  Communicator ranks have different AllReduce operation counts\n"
+        f"  {size - missing - 1} ranks have launched up to operation 5\n"
+        f"  Rank {size - 1} has launched up to operation 4 -- GPU 0 managed by process 1 on node a\n"
+    )
+
+
+def of_text(tmp_path: Path, size: int, *sections: str) -> Reports:
+    path = tmp_path / "ras.out"
+    text = TEXT.partition("\nErrors\n")[0].replace("   4         8         8   R", f"   4  {size}  8   R")
+    path.write_text(text + "\n" + "".join(sections))
+    found = read_reports(Source(path=path, file="ras.out", size=path.stat().st_size), path.read_text().splitlines())
+    assert found is not None
+    return found
+
+
+def test_a_small_text_that_stands_for_very_many_ranks_is_bounded_and_what_is_left_out_is_said(tmp_path: Path) -> None:
+    size = MOST_COUNTS // 5
+    found = of_text(tmp_path, size, *(section(number, size) for number in range(1, 8)))
+    assert [len(one.members) for one in found.reports[0].communicators] == [size] * 5
+    (note,) = found.unused
+    assert note.reason.startswith("2 communicators of a report of NCCL's RAS beyond")
+
+
+def test_what_a_text_costs_does_not_grow_with_size_times_missing(tmp_path: Path) -> None:
+    size, missing = 120_000, 60_000
+    began = time.process_time()
+    (one,) = of_text(tmp_path, size, section(1, size, missing)).reports[0].communicators
+    assert time.process_time() - began < 10
+    assert (len(one.members), len(one.missing), one.members[size - 1].count) == (size - missing, missing, 4)
+
+
+def test_very_many_missing_ranks_are_a_short_note(tmp_path: Path) -> None:
+    told = report(WORLD, missing_ranks=[{"rank": rank} for rank in range(8, 4000, 2)])
+    (note,) = [one for one in notes(read(tmp_path, json.dumps(told))) if one.startswith("no answer")]
+    assert len(note) < 300

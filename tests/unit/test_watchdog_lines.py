@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
+import msgspec
 import pytest
 from detection_support import T0, S, identity, log
 from streams_support import Script, agent, node_of, records, run, worker, written_log
@@ -17,6 +17,7 @@ from streams.collectives import States
 from streams.config import StreamConfig
 from streams.lines.watchdog import Group, Told, told_in
 from streams.printed_progress import printed_apart
+from streams.stages.columns import reached_of
 from streams.stages.worker import WorkerState, summarise
 
 HEAD = "[rank6]:[E703 21:51:54.112142364 ProcessGroupNCCL.cpp:1987] "
@@ -103,6 +104,24 @@ def test_a_flood_of_groups_is_counted_and_bounded() -> None:
     texts = [DUMP.format(r=6, n=4).replace("GUID 0(default_pg)", f"GUID {n}(g)") for n in range(200)]
     summary, _ = summarise(identity(6), WorkerState(), [log(text) for text in texts], 0, StreamConfig())
     assert (len(summary.collectives), summary.dropped["watchdog groups"]) == (64, 136)
+
+
+def test_of_a_flood_of_operations_without_a_group_the_last_ones_wait_for_it() -> None:
+    texts = [TIMEOUT.format(r=6, n=n, op="SEND", size=3) for n in range(100)]
+    texts += [FAILED.format(r=6, n=99, d=98)]
+    summary, _ = summarise(identity(6), WorkerState(), [log(text) for text in texts], 0, StreamConfig())
+    (found,) = summary.collectives
+    assert (found.oldest_operation, summary.dropped["watchdog operations"]) == ("send", 36)
+
+
+def test_the_first_of_very_many_failures_keeps_its_operation() -> None:
+    numbers = [*range(99, 1, -1), 99]
+    texts = [FAILED.format(r=6, n=n, d=1) + TIMEOUT.format(r=6, n=n, op="ALLREDUCE", size=n) for n in numbers]
+    (found,) = states(6, *texts)
+    assert (found.oldest, found.oldest_shape) == (2, "2")
+    # Of an earlier one of which no operation is told nothing is known.
+    (found,) = states(6, texts[0], FAILED.format(r=6, n=98, d=1))
+    assert (found.oldest, found.oldest_operation) == (98, "")
 
 
 def waits(n: int, d: int, rank: int, **more: str) -> list[CollectiveState]:
@@ -225,29 +244,65 @@ def test_a_hang_in_which_that_cannot_be_told_names_nobody(lagging: int | None, s
     assert (found.suspects, found.verdict != "supported") == ([], True)
 
 
-@pytest.mark.parametrize(
-    ("counts", "named"), [({5: 640}, [5]), ({4: 640, 5: 640}, []), (dict.fromkeys(range(7), 640), [])]
-)
-def test_counts_of_a_ras_report_are_held_against_each_other_in_a_standstill(
-    counts: dict[int, int], named: list[int]
+def counted(count: int) -> Collective:
+    return Collective(
+        time=second_of(50), group="world", sequence=count, operation="operation", state="enqueued", tool="ras"
+    )
+
+
+def launched(count: int) -> list[CollectiveState]:
+    return summarise(identity(0), WorkerState(), [counted(count)], 0, StreamConfig())[0].collectives
+
+
+# A rank that synchronises stops at the operation that hangs for all, and its peers run ahead of their devices.
+@pytest.mark.parametrize("counts", [{5: 640}, {4: 640, 5: 640}, dict.fromkeys(range(7), 640)])
+@pytest.mark.parametrize("outside", [None, 5, 6])
+def test_counts_of_launches_name_nobody_and_hide_nobody_whom_stacks_show(
+    counts: dict[int, int], outside: int | None
 ) -> None:
     script = Script()
     script.start(8)
     script.train(8, 1, 20)
     script.alive(8, 0, 60)
-    least = min(counts.values())
+    if outside is not None:
+        script.stacks(8, range(30, 60, 5), outside)
     for rank in range(8):
-        states: tuple[tuple[int, Literal["completed", "enqueued"]], ...] = (
-            (least, "completed"),
-            (counts.get(rank, 641), "enqueued"),
-        )
-        for sequence, state in states:
-            if state == "completed" or sequence > least:
-                told = Collective(
-                    time=second_of(50), group="world", sequence=sequence, operation="operation", state=state, tool="ras"
-                )
-                script.send(worker("job", rank), told)
+        script.send(worker("job", rank), counted(counts.get(rank, 643)))
     written = written_log(script.recording)
     run(written)
     (found,) = {one.id: one for one in records(written, "incidents")}.values()
-    assert (found.symptom, [one.rank for one in found.suspects]) == ("hang", named)
+    assert (found.symptom, [one.rank for one in found.suspects]) == ("hang", [] if outside is None else [outside])
+    said = repr(found)
+    assert "it cannot be told who is behind and who ahead" in said and "nothing outstanding" not in said
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({rank: launched(8) for rank in range(8)}, None),
+        ({5: launched(7)}, ("few_ahead", [])),
+        # The one that gave no answer may be waited for.
+        ({4: [], 5: launched(7)}, None),
+        # Dumps and watchdogs tell more.
+        ({4: [*launched(8), dumped(4, 3, 3)], 5: launched(7)}, None),
+        ({4: [*launched(8), *waits(42, 41, 4)], 5: launched(7)}, None),
+    ],
+)
+def test_launches_alone_are_the_last_to_be_asked(
+    changed: dict[int, list[CollectiveState]], expected: tuple[str, list[int]] | None
+) -> None:
+    assert told({rank: launched(8) for rank in range(8)} | changed) == expected
+
+
+def test_what_was_launched_is_not_known_to_be_completed_or_outstanding() -> None:
+    (found,) = launched(8)
+    assert (found.last_enqueued, found.last_completed, found.completed_known, found.outstanding) == (8, -1, False, True)
+    # As it was written before: the least count was called completed.
+    old = msgspec.structs.replace(counted(8), sequence=7, state="completed")
+    assert reached_of([old, counted(8)]) == found
+    assert reached_of([msgspec.structs.replace(old, sequence=8)]) == found
+
+
+def test_whoever_has_launched_what_another_has_not_is_not_behind() -> None:
+    found = ALL | {5: [*idle(41, 5), *launched(9)], 6: [*waits(42, 41, 6), *launched(8)]}
+    assert (told(found), told(found | {5: [*idle(41, 5), *launched(8)]})) == (None, ("printed_behind", [5]))
