@@ -17,7 +17,7 @@ SECOND = 1_000_000_000
 LATE_REPORTS = 2
 """Of so many intervals between lines that tell of several iterations at once none may have come."""
 SUSPENDED = 0.9
-"""The share of a job's processes that a signal has stopped from which on the job is suspended."""
+"""The share of a job's ranks whose processes a signal has stopped from which on the job is suspended."""
 
 
 class StallRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
 
 def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     """The stall at the window's end, or null where there is none or none can be known."""
-    if over(view) or suspended(window):
+    if over(view) or suspended(view, window):
         return None
     stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
@@ -75,11 +75,13 @@ def is_stopped(summary: Window, samples: int = 1) -> bool:
     return samples <= counts.get("process_running", 0) == counts.get("process_stopped", 0)
 
 
-def suspended(window: AttemptWindow) -> bool:
-    """Whether nearly all processes that were sampled are stopped: then it is the job's owner who did so."""
-    sampled = [one for one in window.summaries if any(gauge.name == "process_running" for gauge in one.gauges)]
-    stopped = sum(map(is_stopped, sampled))
-    return stopped > 0 and stopped >= SUSPENDED * len(sampled)
+def suspended(view: AttemptView, window: AttemptWindow) -> bool:
+    """Whether nearly all ranks' processes were seen stopped: then it is the job's owner who did so.
+
+    Who was not sampled is not known to be stopped, so a few that are do not stand for the job.
+    """
+    stopped = {one.identity.rank for one in window.summaries if is_stopped(one)} & set(view.members)
+    return bool(stopped) and len(stopped) >= SUSPENDED * len(view.members)
 
 
 def at_work(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:

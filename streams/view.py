@@ -16,6 +16,7 @@ from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.printed import NOTHING_PRINTED, Printed
+from streams.rhythm import Rhythm, Rounds
 from streams.stacks import MAIN, joined, telling
 
 KEPT_PIDS = 8
@@ -37,12 +38,13 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     """One rank. ``last_life`` is the latest time at which anything showed its main process alive.
 
     ``sampled`` is whether its process was ever seen by anything but its own lines;
-    ``sighted`` is when its node's producer last saw the process, null if it never did; ``zombie`` when it was first
-    seen dead. ``announced`` are the processes that said they are the rank's
-    trainer. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved`` are the times of
-    the latest two samples of the main thread that show it at different places. ``failures`` has the time and the reason
-    of the latest sample that failed, by process type. ``threads`` stand for ``spans`` where the view is written down
-    (``streams/folding.py``).
+    ``sighted`` is when its node's producer last saw the process, null if it never did, ``sightings`` how regularly it
+    does and ``rounds`` how that one's rounds list it; ``samples`` is how regularly it is measured or its stack taken;
+    ``zombie`` when it was first seen dead, null once it shows life again. ``announced`` are the processes that said that
+    they are the rank's trainer. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved``
+    are the times of the latest two samples of the main thread that show it at different places. ``failures`` has the
+    time and the reason of the latest sample that failed, by process type. ``threads`` stand for ``spans`` where the
+    view is written down (``streams/folding.py``).
     """
 
     identity: Identity
@@ -57,6 +59,9 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     finished: int | None = None
     sampled: bool = False
     sighted: int | None = None
+    sightings: Rhythm = Rhythm()
+    rounds: Rounds = Rounds()
+    samples: Rhythm = Rhythm()
     zombie: int | None = None
     moved: tuple[int, int] | None = None
     spans: dict[str, StackSpan] = {}
@@ -76,7 +81,8 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
                 self.moved = (before.last, span.first)
             self.spans[key] = joined(before, span) if before and before.position == span.position else span
         newest = max((span.last for span in self.spans.values()), default=0)
-        recent = [(key, span) for key, span in self.spans.items() if span.last > newest - SAMPLES_KEPT_NS]
+        # Of equal ones the first are kept: in the order in which a view that was written down is read back.
+        recent = [(key, span) for key, span in sorted(self.spans.items()) if span.last > newest - SAMPLES_KEPT_NS]
         self.spans = dict(recent[at] for at in telling([span for _, span in recent]))
 
     def _remember_failures(self, failed: list[StackSpan]) -> None:
@@ -173,7 +179,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
         member.announced = sorted({*member.announced, *said})[-KEPT_PIDS:]
         member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
-        member.sampled = member.sampled or bool(summary.gauges) or any(span.frames for span in summary.stacks)
+        if summary.gauges or any(span.frames for span in summary.stacks):
+            member.sampled = True
+            member.samples = member.samples.seen(summary.end)
         if life is not None:
             member.last_life = max(member.last_life, life)
         if summary.last_log is not None:
@@ -184,6 +192,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             member.finished = None
         if _dead(summary):
             member.zombie = summary.start if member.zombie is None else member.zombie
+        elif life is not None:
+            member.zombie = None
 
     def _node_side(self, window: AttemptWindow) -> None:
         for rank, exit_ in window.exits:
@@ -199,12 +209,28 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 member = self.members[rank]
                 member.last_life = max(member.last_life, time)
                 member.sighted = max(member.sighted or time, time)
+                member.sightings = member.sightings.seen(time)
+        self._note_rounds(window)
         for node, time in window.node_life:
             self.node_life[node] = max(time, self.node_life.get(node, time))
         if window.heard is not None:
             self.heard = max(window.heard, self.heard or window.heard)
         if window.stopped is not None:
             self.stopped = min(window.stopped, self.stopped or window.stopped)
+
+    def _note_rounds(self, window: AttemptWindow) -> None:
+        """Whom the nodes list that are seen to run anybody in this window, and whom they leave out.
+
+        What a partition would have told that was left out is not known.
+        """
+        listed = {rank for rank, _ in window.sightings}
+        nodes = {self.members[rank].identity.node for rank in listed if rank in self.members}
+        for rank, member in self.members.items():
+            if member.identity.node in nodes:
+                if rank in listed:
+                    member.rounds = member.rounds.with_it()
+                elif not window.unavailable:
+                    member.rounds = member.rounds.without_it(window.end)
 
     @cached_property
     def phase(self) -> str:

@@ -3,7 +3,8 @@
 Missing is evidence, and a missing rank is not a healthy one; but a dead process alone may have ended well, so a finding
 supports an incident that something else opens. And where the node's own producer is silent the rank is
 unobserved, not missing, and where the window was closed without a partition nothing is said. A rank that prints no
-iterations and is not sampled is not missed either: in many frameworks one rank prints for all.
+iterations and is not sampled is not missed either: in many frameworks one rank prints for all. Who is sampled seldom is
+missed once two samples of it should have come, and that a rank prints no more means nothing where most do not.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from schemas.results import Anomaly
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView, AttemptWindow, Member
 
 
 class MissingWorkersConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank is missing after ``windows`` windows without life; one that never came after ``arrival_windows``.
+    """A rank is missing after ``windows`` windows without life, or two of the pauses between its samples, whichever is
+    longer; one that never came after ``arrival_windows``.
 
     Nothing is said unless a share of ``living`` ranks shows life: where all are silent nobody stands apart.
     """
@@ -50,25 +52,24 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         """One finding for the ranks that became missing in this window."""
         if window.unavailable or over(view) or not view.members:
             return []
-        length = window.end - window.start
-        limit = window.end - self.config.windows * length
-        living = [rank for rank, member in view.members.items() if member.last_life > limit]
+        limit = window.end - self.config.windows * (window.end - window.start)
+        living = [
+            rank for rank, member in view.members.items() if member.last_life > limit or _may_come(member, window)
+        ]
         if len(living) < self.config.living * len(view.members):
             return []
         # Whose end is reported, or was asked for, is not missing.
         ended = {rank for rank, one in view.members.items() if one.exit is not None or one.requested is not None}
-        silent = [rank for rank, one in sorted(view.members.items()) if one.last_life <= limit and rank not in ended]
-        gone = [rank for rank in silent if self._is_heard_of(view, rank)]
+        silent = sorted(set(view.members) - ended - set(living))
+        printing = sum((member.last_log or 0) > limit for member in view.members.values())
+        lines_go_on = printing >= self.config.living * len(view.members)
+        gone = [rank for rank in silent if _is_heard_of(view, rank, window, lines_go_on=lines_go_on)]
         never = sorted(view.expected - set(view.members)) if self._all_should_be_there(view, window) else []
-        fresh = [rank for rank in [*gone, *never] if rank not in self.state.reported]
-        self.state.reported = sorted({*self.state.reported, *fresh})
+        reported = set(self.state.reported)
+        fresh = [rank for rank in [*gone, *never] if rank not in reported]
+        self.state.reported = sorted(reported.union(fresh))
         watched = [rank for rank in fresh if rank in view.members and self._watched(view, rank, limit)]
         return [self._finding(view, window, fresh, watched, living)] if fresh else []
-
-    def _is_heard_of(self, view: AttemptView, rank: int) -> bool:
-        """Whether the rank has shown life in a way that goes on: its own iterations, samples, sightings by its node."""
-        member = view.members[rank]
-        return rank in view.clock.reached or member.sampled or member.sighted is not None
 
     def _all_should_be_there(self, view: AttemptView, window: AttemptWindow) -> bool:
         return window.end - view.first > self.config.arrival_windows * (window.end - window.start)
@@ -113,3 +114,19 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
             suspects=suspects,
             unobserved=[rank for rank in fresh if rank not in watched],
         )
+
+
+def _may_come(member: Member, window: AttemptWindow) -> bool:
+    """Whether a rank that is sampled regularly, and was not seen dead, need not have been sampled again yet."""
+    regular = [one for one in (member.samples, member.sightings) if one.earlier]
+    return member.zombie is None and any(not one.overdue(window.end) for one in regular)
+
+
+def _is_heard_of(view: AttemptView, rank: int, window: AttemptWindow, *, lines_go_on: bool) -> bool:
+    """Whether the rank's silence says something: it was seen dead, or misses what it always showed before.
+
+    Those are samples, sightings by its node, and its own iterations where others' lines go on.
+    """
+    member = view.members[rank]
+    overdue = member.samples.overdue(window.end) or member.sightings.overdue(window.end)
+    return member.zombie is not None or overdue or (lines_go_on and rank in view.clock.reached)

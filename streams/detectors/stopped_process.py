@@ -2,7 +2,7 @@
 
 Its stack, where one can be taken at all, shows where it was when it was stopped, mostly waiting as all others do. Where
 nearly all are stopped it is the job's owner who has suspended it, and there is no standstill to explain (``stall_of``);
-of more than a few nobody is named.
+of more than a few nobody is named, nor where most others were not sampled: they may be stopped as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Window
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.stall import StallRule, is_stopped, stall_of
@@ -51,7 +51,8 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
         )
         if stall is None or not stopped:
             return []
-        few = stopped if 2 * len(stopped) < len(view.members) else []
+        running = {one.identity.rank for one in window.summaries if _runs(one, self.config.stall)} - set(stopped)
+        few = stopped if 2 * len(stopped) < len(view.members) < 2 * (len(running) + len(stopped)) else []
         why = "its process is stopped by a signal, as every sample of it shows, while its peers wait"
         return [
             self.anomaly(
@@ -65,9 +66,20 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
                 grounds="process_stopped",
                 severity="critical" if stall.critical else "warning",
                 text=f"the processes of {said_ranks(stopped)} are stopped by a signal",
-                peers=f"{len(view.members) - len(stopped)} of {len(view.members)} observed ranks are not",
+                peers=f"{len(running)} of {len(view.members)} observed ranks are known not to be",
                 iteration=stall.iteration,
                 phase=stall.phase,
                 suspects=[view.suspect(rank, 0.9, why, "blocker") for rank in few],
             )
         ]
+
+
+def _runs(summary: Window, rule: StallRule) -> bool:
+    """Whether a worker's process is known not to be stopped: a sample shows it in another state, or computing."""
+    if summary.identity.rank is None or is_stopped(summary):
+        return False
+    cpu = [gauge.mean for gauge in summary.gauges if gauge.name == "cpu_percent"]
+    return (
+        any(gauge.name == "process_running" for gauge in summary.gauges)
+        or max(cpu, default=0.0) > rule.frozen_cpu_percent
+    )

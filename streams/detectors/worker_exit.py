@@ -3,7 +3,7 @@
 A launcher names the first failure *it* saw, on its node; over all nodes only the kind of an end tells: a death by a
 signal that nobody here had sent is a rank's own, SIGTERM after another's failure is not. Ends with an exit code are
 judged by what the rank printed. One that ends with success while training goes on for the others leaves them waiting:
-that is told once the job stands still.
+that is told once the job stands still, and taken back should one that was thought gone be seen again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from schemas.results import Anomaly, Exit
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.stall import SECOND, StallRule, stall_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView, AttemptWindow, Member
 
 GONE_WINDOWS = 2
+"""How many windows after the job stood still a process must be missed at the latest."""
+GONE = "its process is gone from its node, which still sees others, without a word of its own"
 _OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})
 
 
@@ -32,11 +34,15 @@ class WorkerExitConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerExitState(msgspec.Struct, kw_only=True):
-    """Ranks whose end has been reported, ranks that printed any fatal line, ranks that were said to have left."""
+    """Ranks whose end has been reported, ranks that printed any fatal line, ranks that are said to have left.
+
+    Those are of the standstill that began at ``since``.
+    """
 
     reported: list[int] = []
     printed: list[int] = []
     left: list[int] = []
+    since: int = 0
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -57,55 +63,63 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding for the window's own deaths, one for the requested ends."""
-        for summary in window.summaries:
-            if summary.fatals and summary.identity.rank is not None:
-                self.state.printed = sorted({*self.state.printed, summary.identity.rank})
+        fatal = {one.identity.rank for one in window.summaries if one.fatals and one.identity.rank is not None}
+        printed, reported = fatal.union(self.state.printed), set(self.state.reported)
         ended = {
             rank: member.exit
             for rank, member in sorted(view.members.items())
-            if member.exit is not None and member.exit.code != 0 and rank not in self.state.reported
+            if member.exit is not None and member.exit.code != 0 and rank not in reported
         }
-        self.state.reported = sorted({*self.state.reported, *ended})
+        self.state.printed = sorted(printed)
+        self.state.reported = sorted(reported.union(ended))
         if view.stopped is not None:
             slack = int(self.config.stop_slack_s * 1e9)
             ended = {rank: one for rank, one in ended.items() if one.time < view.stopped - slack}
-        killed = {rank: one for rank, one in ended.items() if self._own(view, rank, one)}
+        killed = {rank: one for rank, one in ended.items() if _own(view, rank, one) and rank not in printed}
         told = sorted(rank for rank, one in ended.items() if one.signal == "SIGTERM")
         found = [self._killed(view, window, killed)] if killed else []
         found += [self._told(view, window, told, ended)] if told else []
-        return [*found, *self._early(view, window)]
+        return [*found, *self._early(view, window, printed)]
 
-    def _early(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """Those that ended without a word of an error, or that training was done, before the job stood still."""
+    def _early(self, view: AttemptView, window: AttemptWindow, printed: set[int]) -> list[Anomaly]:
+        """Those that ended without a word of an error, or that training was done, before the job stood still.
+
+        Said whenever it changes; the latest word counts.
+        """
         stall = stall_of(view, window, self.config.stall)
         if stall is None or window.unavailable:
             return []
+        if stall.since != self.state.since:
+            self.state.since, self.state.left = stall.since, []
         # The job stands still some time after its latest iteration: when the next one would have come.
         late = stall.since + 2 * max(stall.step, SECOND)
-        ends = _ended_well(view) | _seen_no_more(view, window)
+        ends = _ended_well(view) | _seen_no_more(view, window, late)
         left = {
             rank: end
             for rank, end in sorted(ends.items())
-            if end.earliest <= late and view.members[rank].finished is None and rank not in self.state.printed
+            if end.earliest <= late and view.members[rank].finished is None and rank not in printed
         }
-        fresh = sorted(set(left) - set(self.state.left))
-        if not fresh or 2 * len(left) >= len(view.members):
+        if 2 * len(left) >= len(view.members):
+            left = {}
+        before, self.state.left = self.state.left, sorted(left)
+        if before == self.state.left:
             return []
-        self.state.left = sorted(left)
-        first = min(left.values(), key=lambda end: end.earliest)
+        back = sorted(set(before) - set(left))
+        said = [f"rank {rank}: {end.how}" for rank, end in left.items()]
+        said += [f"{said_ranks(back)} no longer thought to have ended early"] if back else []
         return [
             self.anomaly(
                 window,
                 "left",
-                onset=first.earliest,
+                onset=min((end.earliest for end in left.values()), default=stall.since),
                 precision_ns=late - stall.since,
                 axis="space",
                 layer="platform",
                 symptom="hang",
                 area="unknown",
                 grounds="left_early",
-                severity="critical" if stall.critical else "warning",
-                text="; ".join(f"rank {rank}: {end.how}" for rank, end in left.items()),
+                severity=("critical" if stall.critical else "warning") if left else "info",
+                text="; ".join(said),
                 peers=f"{len(view.members) - len(left)} of {len(view.members)} observed ranks have not ended so",
                 iteration=stall.iteration,
                 phase=stall.phase,
@@ -115,15 +129,6 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
                 ],
             )
         ]
-
-    def _own(self, view: AttemptView, rank: int, end: Exit) -> bool:
-        requested = view.members[rank].requested
-        if requested is not None and requested <= end.time + 1_000_000_000 and end.signal in ("SIGTERM", "SIGKILL"):
-            return False
-        if end.signal == "SIGABRT" and view.members[rank].last_log is None:
-            # A watchdog aborts its own process; without the rank's log nobody can tell that from a fault of its own.
-            return False
-        return end.signal in _OWN_SIGNALS and rank not in self.state.printed
 
     def _killed(self, view: AttemptView, window: AttemptWindow, killed: dict[int, Exit]) -> Anomaly:
         first = min(killed.values(), key=lambda one: one.time)
@@ -166,6 +171,17 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         )
 
 
+def _own(view: AttemptView, rank: int, end: Exit) -> bool:
+    """Whether nobody here asked for the end, as far as that can be known."""
+    requested = view.members[rank].requested
+    if requested is not None and requested <= end.time + 1_000_000_000 and end.signal in ("SIGTERM", "SIGKILL"):
+        return False
+    if end.signal == "SIGABRT" and view.members[rank].last_log is None:
+        # A watchdog aborts its own process; without the rank's log nobody can tell that from a fault of its own.
+        return False
+    return end.signal in _OWN_SIGNALS
+
+
 def _ended_well(view: AttemptView) -> dict[int, _End]:
     """Ranks of which a launcher reports success."""
     ends = {rank: member.exit for rank, member in view.members.items()}
@@ -173,24 +189,33 @@ def _ended_well(view: AttemptView) -> dict[int, _End]:
     return {rank: _End(end.time, how, 0.8) for rank, end in ends.items() if end is not None and end.code == 0}
 
 
-def _seen_no_more(view: AttemptView, window: AttemptWindow) -> dict[int, _End]:
-    """Ranks that show no life since their node saw their process last, though it still sees another's.
+def _seen_no_more(view: AttemptView, window: AttemptWindow, late: int) -> dict[int, _End]:
+    """Ranks that their node's rounds, which regularly listed them with others, leave out since ``late`` or so.
 
-    Of a node that sees nobody any more nothing is known.
+    Whoever anything shows alive since is not gone, its node only does not know its process. Of an end that may have
+    come long after the job stood still, it is not known whether it is why.
     """
     length = window.end - window.start
-    limit = window.end - GONE_WINDOWS * length
-    seeing = {member.identity.node for member in view.members.values() if (member.sighted or 0) > limit}
-    found = {}
-    for rank, member in view.members.items():
-        seen = member.sighted
-        if seen is None or max(seen, member.last_life) > limit or member.identity.node not in seeing:
-            continue
-        # Who shows life long after its node last saw it is one whose process the node does not know.
-        if member.last_life > seen + length:
-            continue
-        if member.exit is None and member.requested is None and member.identity.node:
-            earliest = max(seen - length, member.last_log or 0)
-            how = "its process is gone from its node, which still sees others, without a word of its own"
-            found[rank] = _End(earliest, how, 0.7)
-    return found
+    on_node: dict[str, list[Member]] = {}
+    for member in view.members.values():
+        on_node.setdefault(member.identity.node, []).append(member)
+    return {
+        rank: _End(_last_shown(member, length), GONE, 0.7)
+        for rank, member in view.members.items()
+        if member.exit is None
+        and member.requested is None
+        and member.identity.node
+        and member.last_life < member.rounds.lost <= late + GONE_WINDOWS * length
+        and any(_lists_without(other, member) for other in on_node[member.identity.node])
+    }
+
+
+def _lists_without(other: Member, member: Member) -> bool:
+    """Whether their node has seen ``other`` alone for longer than it ever took to see both again."""
+    return member.rounds.left_out(other.rounds) and member.sightings.overdue(other.sightings.last)
+
+
+def _last_shown(member: Member, length: int) -> int:
+    """The time (ns) before which the process did not end; sightings and measurements are told by window."""
+    shown = [member.sightings.last - length, member.last_log or 0, *(span.last for span in member.spans.values())]
+    return max(*shown, member.last_life if member.last_life > member.sightings.last else 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from detection_support import at, closed, ended, gauge, healthy, named, new_view, run, summary
+import pytest
+from detection_support import at, closed, ended, gauge, healthy, named, new_view, run, stepping, summary
 
 from schemas.results import Anomaly, Exit
 from streams.detectors.missing_workers import MissingWorkers
@@ -37,8 +38,8 @@ def window(
 
 
 def found(*windows: AttemptWindow, first: AttemptWindow | None = None) -> list[Anomaly]:
-    start = first or window(0)
-    return [one for each in run(MissingWorkers(), new_view(), [start, *windows]) for one in each]
+    before = [first] if first else [window(-20), window(-10), window(0)]
+    return [one for each in run(MissingWorkers(), new_view(), [*before, *windows]) for one in each]
 
 
 def test_a_rank_whose_process_was_seen_dead_has_vanished() -> None:
@@ -118,3 +119,58 @@ def test_a_rank_that_never_came_is_missed_after_a_while() -> None:
     later = [window(start) for start in range(10, 320, 10)]
     (one,) = found(*later, first=first)
     assert (named([one]), one.unobserved, one.end) == ([[]], [8], at(310))
+
+
+def sampled(start: float, ranks: Iterable[int], printing: Iterable[int] = (), **fields: Any) -> AttemptWindow:
+    """Samples of these ranks, no lines but of ``printing``, each rank's producer its own."""
+    told = set(printing)
+    seen = {"gauges": [gauge("cpu_percent", 95.0)]}
+    summaries = [
+        stepping(rank, start, first=int(start) + 100, **seen)
+        if rank in told
+        else summary(rank, start, last_log=None, **seen)
+        for rank in ranks
+    ]
+    return closed(summaries, start, **fields)
+
+
+@pytest.mark.parametrize("pause", [3, 6])
+@pytest.mark.parametrize("gone_at", [None, 200])
+def test_who_is_sampled_seldom_is_missed_once_two_samples_should_have_come(pause: int, gone_at: int | None) -> None:
+    """Ranks are sampled every 30 or 60 s, rank 5 at another time than the others."""
+    windows = []
+    for n in range(40):
+        ranks = [
+            rank
+            for rank in range(RANKS)
+            if n % pause == (rank == 5) and not (rank == 5 and n * 10 >= (gone_at or 9999))
+        ]
+        windows.append(sampled(10.0 * n, ranks, ranks if n < 3 else ()))
+    missed = found(*windows, first=healthy(RANKS, -10))
+    assert [one.unobserved for one in missed] == ([] if gone_at is None else [[5]])
+    for one in missed:
+        assert one.end >= at(200 + (pause - 1) * 10)
+
+
+def test_who_was_sampled_but_once_is_not_missed_while_nobody_prints() -> None:
+    windows = [sampled(10.0 * n, range(RANKS) if n == 0 else [r for r in range(RANKS) if r != 5]) for n in range(6)]
+    assert found(*windows, first=healthy(RANKS, -10)) == []
+
+
+def test_who_was_seen_alive_after_a_process_of_it_was_seen_dead_has_not_vanished() -> None:
+    lost = [window(10, [5], dead=[5]), window(20), window(30), *(window(start, [5]) for start in (40, 50, 60, 70))]
+    assert named(found(*lost)) == [[]]
+
+
+def test_what_was_reported_is_not_searched_for_each_rank() -> None:
+    class Unsearched(list[int]):
+        def __contains__(self, _: object) -> bool:
+            raise AssertionError("a list is searched")
+
+    view = new_view()
+    for one in [*(window(start) for start in (-20, -10, 0)), window(10, [2, 5])]:
+        view.update(one)
+    detector = MissingWorkers()
+    detector.state.reported = Unsearched([2])
+    ((found_now,),) = run(detector, view, [window(20, [2, 5])])
+    assert (found_now.unobserved, detector.state.reported) == ([5], [2, 5])

@@ -58,3 +58,27 @@ def test_a_process_that_ran_in_between_or_was_hardly_sampled_is_not_stopped() ->
 
 def test_while_the_job_iterates_nobody_is_named() -> None:
     assert run(StoppedProcess(), new_view(), [healthy(RANKS, **sampled(10))]) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("others", "suspects"),
+    [
+        ({"gauges": [gauge("cpu_percent", 95.0)]}, [5]),
+        (sampled(0), [5]),
+        # They may be stopped as well.
+        ({}, []),
+        ({"gauges": [gauge("cpu_percent", 0.0)]}, []),
+    ],
+)
+def test_one_that_is_stopped_does_not_suspend_a_job_of_which_others_are_not_sampled(
+    others: dict[str, Any], suspects: list[int]
+) -> None:
+    windows = stalled(RANKS, {rank: sampled(10) if rank == 5 else others for rank in range(RANKS)})
+    (one,) = run(StoppedProcess(), new_view(), windows)[-1]
+    assert (named([one]), one.text) == ([suspects], "the processes of rank 5 are stopped by a signal")
+    assert len(run(NoIteration(), new_view(), windows)[-1]) == 1
+
+
+def test_a_job_of_which_most_are_stopped_and_few_not_sampled_is_suspended() -> None:
+    windows = stalled(10, {rank: sampled(10) for rank in range(9)})
+    assert run(NoIteration(), new_view(), windows)[-1] == []

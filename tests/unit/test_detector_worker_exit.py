@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from detection_support import (
+    ALL_REDUCE,
     at,
     closed,
     ended,
@@ -14,6 +15,7 @@ from detection_support import (
     named,
     new_view,
     run,
+    stack,
     stepping,
     summary,
     traceback,
@@ -139,12 +141,34 @@ def watched(start: float, ranks: range | list[int] = range(RANKS), *, sees: Any 
     return closed((summary(rank, start, **fields) for rank in ranks), start, sightings=sights, node_life=nodes)
 
 
+OTHERS = [rank for rank in range(RANKS) if rank != 5]
+
+
+def seen_training(windows: int = 3, **fields: Any) -> list[AttemptWindow]:
+    """Everybody iterates till the last second before 0, seen by its node in each window."""
+    starts = [10.0 * n for n in range(-windows, 0)]
+    sights = {start: [(rank, at(start + 10)) for rank in range(RANKS)] for start in starts}
+    return [
+        closed(
+            (stepping(rank, start, first=int(start) + 100, **fields) for rank in range(RANKS)),
+            start,
+            sightings=sights[start],
+        )
+        for start in starts
+    ]
+
+
+def gone(*windows: AttemptWindow, before: int = 3) -> list[Anomaly]:
+    training = seen_training(before)
+    return [one for each in run(WorkerExit(), new_view(), [*training, *windows]) for one in each]
+
+
 @pytest.mark.parametrize(
     ("sees", "windows", "suspects"),
     [
-        ([rank for rank in range(RANKS) if rank != 5], 3, [[5]]),
+        (OTHERS, 3, [[5]]),
         # Not for long, and not of a node that sees nobody any more.
-        ([rank for rank in range(RANKS) if rank != 5], 1, []),
+        (OTHERS, 1, []),
         ([rank for rank in range(RANKS) if rank not in (4, 5)], 3, []),
         # It is still seen, though it says nothing.
         (list(range(RANKS)), 3, []),
@@ -153,19 +177,64 @@ def watched(start: float, ranks: range | list[int] = range(RANKS), *, sees: Any 
 def test_who_is_gone_from_a_node_that_sees_others_has_left_early(
     sees: list[int], windows: int, suspects: list[list[int | None]]
 ) -> None:
-    first = closed(
-        (stepping(rank, 0, first=1) for rank in range(RANKS)), 0, sightings=[(rank, at(10)) for rank in range(RANKS)]
-    )
-    others = [rank for rank in range(RANKS) if rank != 5]
-    later = [watched(10.0 * n, others, sees=sees) for n in range(1, windows + 1)]
-    found = [one for each in run(WorkerExit(), new_view(), [first, *later]) for one in each]
-    assert named(found) == suspects
+    assert named(gone(*(watched(10.0 * n, OTHERS, sees=sees) for n in range(windows)))) == suspects
 
 
-def test_who_shows_life_after_its_node_last_saw_it_is_not_gone() -> None:
-    first = closed(
-        (stepping(rank, 0, first=1) for rank in range(RANKS)), 0, sightings=[(rank, at(10)) for rank in range(RANKS)]
+def test_where_it_is_not_known_how_often_its_node_sees_a_rank_it_is_not_gone() -> None:
+    assert gone(*(watched(10.0 * n, OTHERS) for n in range(3)), before=2) == []
+
+
+def test_whom_anything_shows_alive_later_is_not_gone() -> None:
+    line = closed([summary(5, 10)], 10, sightings=watched(10, OTHERS).sightings)
+    sample = closed([summary(5, 0, last_log=None, stacks=[stack(ALL_REDUCE, 7)])], 0, sightings=watched(0).sightings)
+    assert gone(watched(0, sees=OTHERS), watched(10, sees=OTHERS), watched(20, sees=OTHERS)) == []
+    assert gone(watched(0, OTHERS), line, *(watched(10.0 * n, OTHERS) for n in (2, 3))) == []
+    assert gone(sample, *(watched(10.0 * n, OTHERS) for n in (1, 2, 3))) == []
+
+
+def test_who_may_have_ended_long_after_the_job_stood_still_has_not_left_early() -> None:
+    unseen = [watched(10.0 * n, OTHERS, sees=[]) for n in range(3)]
+    assert gone(*unseen, *(watched(10.0 * n, OTHERS) for n in (3, 4, 5))) == []
+
+
+def test_who_is_seen_again_is_taken_back() -> None:
+    missed = [watched(10.0 * n, OTHERS) for n in range(3)]
+    (first, then) = gone(*missed, watched(30), watched(40))
+    assert (named([first]), named([then])) == ([[5]], [[]])
+    assert (then.grounds, then.severity) == ("left_early", "info")
+    assert then.text == "rank 5 no longer thought to have ended early"
+
+
+def test_that_a_node_falls_silent_takes_nothing_back() -> None:
+    missed = [watched(10.0 * n, OTHERS) for n in range(3)]
+    assert named(gone(*missed, *(watched(10.0 * n, OTHERS, sees=[]) for n in (3, 4)))) == [[5]]
+
+
+def test_each_standstill_is_told_who_has_left() -> None:
+    early = (5, ended(-0.5, 0))
+    windows = [quiet(0, early), quiet(10), healthy(RANKS, 20, 200), quiet(30), quiet(40)]
+    assert named(gone(*windows)) == [[5], [5]]
+
+
+class Unsearched(list[int]):
+    """Looking for each of ten thousand ranks in a list of as many takes minutes."""
+
+    def __contains__(self, _: object) -> bool:
+        raise AssertionError("a list is searched")
+
+
+def test_what_is_known_of_ranks_is_not_searched_for_each() -> None:
+    view = new_view()
+    view.update(healthy(RANKS))
+    detector = WorkerExit()
+    detector.state.reported, detector.state.printed, detector.state.left = (
+        Unsearched([1]),
+        Unsearched([2]),
+        Unsearched(),
     )
-    others = [rank for rank in range(RANKS) if rank != 5]
-    later = [watched(10.0 * n, sees=others) for n in (1, 2, 3)]
-    assert [one for each in run(WorkerExit(), new_view(), [first, *later]) for one in each] == []
+    own = known_fatal(traceback("ValueError: bad shard"))
+    crash = [(rank, ended(12, -9, "SIGKILL")) for rank in range(RANKS)]
+    spoke = closed((summary(rank, 10, fatals=[own] if rank == 3 else []) for rank in range(RANKS)), 10, exits=crash)
+    (one,) = run(detector, view, [spoke])[-1]
+    assert named([one]) == [[0, 4, 5, 6, 7]]
+    assert (detector.state.reported, detector.state.printed) == (list(range(RANKS)), [2, 3])

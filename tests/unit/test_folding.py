@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from detection_support import ALL_REDUCE, GETITEM, LOADER_WAIT, OWN, TORCH, closed, healthy, new_view, stack, still
 
 from schemas.events import Frame
 from streams.folding import folded, unfold
+from streams.stacks import MOST_SPANS
 from streams.state import written
 from streams.view import AttemptView, AttemptWindow
 
@@ -68,3 +71,20 @@ def test_a_view_without_samples_is_written_too() -> None:
     view = new_view()
     view.update(closed([]))
     assert again(view) == view
+
+
+def test_of_too_many_equal_threads_the_same_are_kept_whether_or_not_the_view_was_written_down() -> None:
+    def threads(names: list[int], second: float) -> dict[int, Any]:
+        return {0: {"stacks": [stack(OWN, second, thread=f"Thread-{name:03d}") for name in names]}}
+
+    names = [(7 * number) % 61 + 1 for number in range(MOST_SPANS - 4)]
+    view = new_view()
+    for window in (healthy(RANKS), still(RANKS, 30, threads(names, 33))):
+        view.update(window)
+    read = again(view)
+    later = still(RANKS, 40, threads([100 - number for number in range(30)], 43))
+    for one in (view, read):
+        one.update(later)
+    assert len(view.members[0].spans) == MOST_SPANS
+    assert read == view
+    assert written(folded(read)) == written(folded(view))

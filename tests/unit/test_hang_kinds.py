@@ -112,3 +112,37 @@ def test_who_still_prints_is_not_named_though_its_stack_stands_still() -> None:
         script.send(worker(script.job, STUCK), sample)
         script.send(worker(script.job, STUCK), Log(time=at(second + 1), stream="stdout", text="indexed another shard"))
     assert said(found(script)) == ("ambiguous", [])
+
+
+def sampled_seldom(every: int, phase: Callable[[int], int], gone: int | None = None) -> Incident:
+    """All wait in a collective; each rank is sampled so often (s) from its phase on, a heartbeat a node and round."""
+    script = standing(keep=lambda rank, event: not isinstance(event, Metric | Heartbeat | Stack))
+    for second in range(200):
+        for node in sorted({node_of(rank) for rank in range(RANKS)}):
+            due = [rank for rank in range(RANKS) if node_of(rank) == node and (second - phase(rank)) % every == 0]
+            due = [rank for rank in due if rank != gone or second < 31]
+            for rank in due:
+                use = Metric(time=at(second + 0.3), name="cpu_percent", value=95.0, pid=pid_of(rank))
+                script.send(worker(script.job, rank), use)
+            if due:
+                script.send(
+                    agent(script.job, node), Heartbeat(time=at(second + 0.4), pids=[pid_of(one) for one in due])
+                )
+    script.stacks(RANKS, [70], RANKS)
+    script.observations = [
+        one for one in script.observations if one.identity.rank != gone or gone is None or one.event.time < at(31)
+    ]
+    return found(script)
+
+
+@pytest.mark.parametrize("every", [5, 15, 30, 60])
+@pytest.mark.parametrize("apart", [0, 4, 25])
+def test_who_is_sampled_seldom_or_at_another_time_than_others_is_not_gone(every: int, apart: int) -> None:
+    one = sampled_seldom(every, lambda rank: (20 if rank == STUCK else 20 + apart) % every)
+    assert said(one) == ("ambiguous", [])
+    assert "gone from its node" not in evidence(one) and "without a sign of life" not in evidence(one)
+
+
+def test_who_is_gone_from_the_rounds_of_its_node_is_named_at_its_nodes_pace() -> None:
+    assert said(sampled_seldom(10, lambda rank: 4, gone=STUCK)) == ("supported", [(STUCK, "early_exit")])
+    assert said(sampled_seldom(60, lambda rank: 4, gone=STUCK)) == ("ambiguous", [])
