@@ -11,12 +11,10 @@ from heapq import nsmallest
 from itertools import accumulate
 
 from schemas.results import CollectiveState
+from streams.delays import waits_for_all
 
 States = dict[int, dict[str, CollectiveState]]
 """Each rank's latest state by group."""
-
-_JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
-"""How operations are called that nobody completes before everybody has joined, a leading ``_`` left out."""
 
 _EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base", "broadcast")
 """Those for which all ranks bring as much, of one type."""
@@ -65,7 +63,7 @@ def stopped(states: States) -> dict[int, CollectiveState]:
 
 def is_joint(one: CollectiveState) -> bool:
     """Whether nobody completes what the rank waits for before everybody has joined it."""
-    return one.oldest_operation.lstrip("_").startswith(_JOINT)
+    return waits_for_all(one.oldest_operation)
 
 
 def laggards(states: States) -> dict[int, CollectiveState]:
