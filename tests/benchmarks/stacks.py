@@ -204,7 +204,8 @@ def tree_side(job: HangingJob) -> dict[str, float]:
     stacks = [(rank, event.frames) for rank, events in found for event in events if event.frames]
     meter, before = Meter(), peak_mib()
     tree = meter.run("tree", merged, stacks)
-    places = [node for _, node in tree.walk() if job.outside in node.ranks and len(node.ranks) == 1]
+    nodes = [path[-1] for path in tree.walk()]
+    places = [node for node in nodes if job.outside in node.ranks and len(node.ranks) == 1]
     assert places, "nothing tells the rank apart"
     return {"tree_s": meter.seconds["tree"], "tree_mib": peak_mib() - before}
 
