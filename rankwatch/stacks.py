@@ -106,7 +106,7 @@ def _picture(found: diagnose.Diagnosis, job: str, attempt: Attempt, at: int | No
     else:
         taken = at_time(attempt, at)
     classes = classes_of(taken.samples, attempt.roles)
-    if not classes:
+    if not any(one.groups for one in classes):
         raise UsageError(_nothing(job, attempt, taken, at))
     samples = by_kind(taken.samples)
     apart = [line for one in classes if one.is_main for line in lines_apart(one, samples)]
