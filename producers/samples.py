@@ -14,12 +14,11 @@ import msgspec
 from producers.inputs import Unused
 from producers.rows import Fields, Row, Rows
 from producers.times import HOUR, dated, from_seconds, possible
-from schemas.events import TimeSource
+from schemas.events import MAIN_THREAD, TimeSource
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_SAMPLES = 100_000
 MOST_FRAMES = 1_000
-MAIN = "MainThread"
 UNTIMED = "nothing tells when the stacks were taken; they count from the beginning of the job"
 _TOOL = re.compile(r"py[-_]?spy|pystack|stack|faulthandler|gdb|py[-_]?bt|callstack", re.IGNORECASE)
 _RANK = re.compile(r"(?:^|[^A-Za-z])(?:global_?)?rank[-_=]?(\d{1,7})(?!\d)", re.IGNORECASE)
@@ -190,15 +189,15 @@ def _own_process(sample: Sample) -> None:
     """
     last = sample.threads[-1] if sample.threads and not sample.more else None
     if last is not None and last.cut and not any(_is_main(thread) for thread in sample.threads):
-        last.name = MAIN
+        last.name = MAIN_THREAD
     for thread in sample.threads:
         if thread.named:
-            if thread.name == MAIN and sample.pid is None:
+            if thread.name == MAIN_THREAD and sample.pid is None:
                 sample.pid = thread.id
             thread.name = thread.name or f"thread {thread.label}".strip()
             continue
         if _is_main(thread):
-            thread.name = MAIN
+            thread.name = MAIN_THREAD
             sample.pid = sample.pid if sample.pid is not None else thread.id
         thread.name = thread.name or f"thread {thread.label}".strip()
 
@@ -308,7 +307,7 @@ def process_type_of(threads: Sequence[Any]) -> str:
     """What a process is, by its main thread's frames: loaders and writers are children that run nothing else."""
     for thread in threads:
         frames = thread.get("frames") if isinstance(thread, dict) else None
-        if not isinstance(frames, list) or thread.get("thread_name") not in (MAIN, None, ""):
+        if not isinstance(frames, list) or thread.get("thread_name") not in (MAIN_THREAD, None, ""):
             continue
         shown = [frame for frame in frames if isinstance(frame, dict)]
         files = [str(frame.get("filename") or frame.get("short_filename")) for frame in shown]

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from schemas.events import Frame
+from schemas.events import MAIN_THREAD, Frame
 
 MOST_FRAMES = 1_000
 FAULT_HEAD = re.compile(
@@ -28,7 +28,6 @@ _SPY_FRAME = re.compile(r" {4}(?P<function>[^\s(][^\n(]{0,300}) \((?P<file>[^():
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _WORKER_LOOP = "_worker_loop"
 _MODULE = "<module>"
-MAIN = "MainThread"
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -72,7 +71,7 @@ def parse(text: str) -> Printed | None:
     if not frames:
         return None
     # Faulthandler does not say which thread is the main one; only that one runs the script itself.
-    name = MAIN if frames[0].function == _MODULE else found["name"] or f"thread {found['id']}"
+    name = MAIN_THREAD if frames[0].function == _MODULE else found["name"] or f"thread {found['id']}"
     active = None if spy is None else spy["status"] == "active"
     return Printed(thread=name, frames=frames, active=active)
 

@@ -20,7 +20,7 @@ from rankwatch.stackviews.variants import by_kind, lines_apart
 from rankwatch.times import parse_time
 from schemas.identity import said_ranks, shortened
 from streams.report import moment
-from streams.stack_classes import StackClass, classes_of
+from streams.stack_classes import StackClass, by_reason, classes_of
 from streams.stack_words import said
 from streams.stall import SECOND
 
@@ -106,7 +106,7 @@ def _picture(found: diagnose.Diagnosis, job: str, attempt: Attempt, at: int | No
     else:
         taken = at_time(attempt, at)
     classes = classes_of(taken.samples, attempt.roles)
-    if not classes:
+    if not any(one.groups for one in classes):
         raise UsageError(_nothing(job, attempt, taken, at))
     samples = by_kind(taken.samples)
     apart = [line for one in classes if one.is_main for line in lines_apart(one, samples)]
@@ -147,18 +147,14 @@ def _when(taken: Chosen, at: int | None) -> Iterator[str]:
 
 def _unseen(classes: list[StackClass], attempt: Attempt, taken: Chosen) -> Iterator[str]:
     """Who is not in the picture and why, and who is by an older sample because a newer one failed."""
-    reasons: dict[str, set[int]] = {}
-    for one in classes:
-        for rank, reason in one.unobserved.items() if one.is_main else ():
-            reasons.setdefault(reason, set()).add(rank)
-    for reason, ranks in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_REASONS]:
+    reasons = by_reason(item for one in classes if one.is_main for item in one.unobserved.items())
+    for reason, ranks in reasons[:MOST_REASONS]:
         yield f"not observed: {said_ranks(ranks)} ({shortened(reason, 200)})"
     if len(reasons) > MOST_REASONS:
         yield f"and for {len(reasons) - MOST_REASONS} more reasons"
     if attempt.of_unknown_role:
         yield f"nothing was heard of {said_ranks(attempt.of_unknown_role)}, whose roles are not known"
-    for reason in sorted(set(taken.outdated.values()))[:MOST_REASONS]:
-        ranks = {rank for rank, why in taken.outdated.items() if why == reason}
+    for reason, ranks in by_reason(taken.outdated.items())[:MOST_REASONS]:
         yield f"shown by an older sample: {said_ranks(ranks)} (a newer one failed: {shortened(reason, 200)})"
 
 

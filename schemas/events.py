@@ -57,6 +57,10 @@ class Frame(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     line: int = 0
 
 
+MAIN_THREAD = "MainThread"
+"""How Python calls the thread in which a program runs."""
+
+
 class Stack(Event, frozen=True, omit_defaults=True, kw_only=True):
     """One thread's frames, outermost first; a failed sample has no frames and a ``failure``."""
 

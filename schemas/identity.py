@@ -9,6 +9,9 @@ import msgspec
 NO_JOB = "-"
 """The job of what belongs to none: a node that is idle."""
 
+MOST_RANKS = 1 << 17
+"""More than any job has: nobody runs so many, and every set of ranks would be as large."""
+
 Coordinate = int | list[int]
 """A parallel coordinate; a list where one rank holds several (interleaved pipeline stages)."""
 
@@ -53,13 +56,23 @@ def is_node(worker: str) -> bool:
 
 def rank_ranges(ranks: Iterable[int]) -> str:
     """Ranks as people write them: ``0-4,6-7``; empty for none."""
-    runs: list[list[int]] = []
+    return written_runs(rank_runs(ranks))
+
+
+def rank_runs(ranks: Iterable[int]) -> list[tuple[int, int]]:
+    """Ranks as first and last of each run without a gap, in order."""
+    runs: list[tuple[int, int]] = []
     for rank in sorted(set(ranks)):
         if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
+            runs[-1] = runs[-1][0], rank
         else:
-            runs.append([rank, rank])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+            runs.append((rank, rank))
+    return runs
+
+
+def written_runs(runs: Iterable[tuple[int, int]], separator: str = ",") -> str:
+    """The runs of ``rank_runs`` as people write them: ``0-4,6-7``."""
+    return separator.join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def ranks_of(ranges: str, most: int) -> list[int]:

@@ -10,12 +10,10 @@ from heapq import nsmallest
 from itertools import accumulate
 
 from schemas.results import CollectiveState
+from streams.delays import waits_for_all
 
 States = dict[int, dict[str, CollectiveState]]
 """Each rank's latest state by group."""
-
-_JOINT = ("all_", "allreduce", "alltoall", "reduce_scatter", "barrier")
-"""How operations are called that nobody completes before everybody has joined, a leading ``_`` left out."""
 
 _EQUAL = ("all_reduce", "allreduce", "all_gather_base", "reduce_scatter_base")
 """Those for which all ranks bring as much, of one type; of others some list nothing."""
@@ -64,7 +62,7 @@ def stopped(states: States) -> dict[int, CollectiveState]:
 
 def is_joint(one: CollectiveState) -> bool:
     """Whether nobody completes what the rank waits for before everybody has joined it."""
-    return one.oldest_operation.lstrip("_").startswith(_JOINT)
+    return waits_for_all(one.oldest_operation)
 
 
 def of_one_time(states: States) -> States:
@@ -76,7 +74,7 @@ def of_one_time(states: States) -> States:
     completed: dict[str, int] = {}
     for groups in states.values():
         for one in groups.values():
-            if one.completed_operation.lstrip("_").startswith(_JOINT) and not one.only_sends:
+            if waits_for_all(one.completed_operation) and not one.only_sends:
                 completed[one.group] = max(one.last_completed, completed.get(one.group, -1))
     return {
         rank: groups

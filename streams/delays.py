@@ -24,6 +24,7 @@ import msgspec
 from streams.checks import require
 
 _JOINT = ("allreduce", "allgather", "alltoall", "reducescatter", "barrier")
+"""How operations are called that nobody completes before all have joined, in small letters and without ``_``."""
 
 
 class DelayBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ class Slow(msgspec.Struct, frozen=True):
 
 
 def waits_for_all(operation: str) -> bool:
-    """Whether an operation is one that nobody completes before all have joined."""
+    """Whether an operation is one that nobody completes before all have joined, by NCCL's name or by PyTorch's."""
     return operation.replace("_", "").lower().startswith(_JOINT)
 
 
@@ -175,20 +176,21 @@ def hot_of(waits: Mapping[Cell, float], bounds: DelayBounds) -> Hot | None:
     if len(waits) < 3:
         return None
     usual = median(waits.values())
-    hot = sorted(cell for cell, wait in waits.items() if _is_hot(wait, usual, waits, bounds))
+    limit = _limit(usual, waits, bounds)
+    least = bounds.wait_ms * 1_000_000
+    hot = sorted(cell for cell, wait in waits.items() if wait > limit and wait - usual >= least)
     if not hot or 2 * len(hot) >= len(waits):
         return None
     kind = _kind_of(hot, waits)
     return None if kind is None else Hot(kind, hot, usual, min(waits[cell] for cell in hot))
 
 
-def _is_hot(wait: float, usual: float, waits: Mapping[Cell, float], bounds: DelayBounds) -> bool:
-    if wait <= bounds.ratio * usual or wait - usual < bounds.wait_ms * 1_000_000:
-        return False
+def _limit(usual: float, waits: Mapping[Cell, float], bounds: DelayBounds) -> float:
+    """Above what a wait (ns) is hot; of few waits the deviation says nothing."""
     if len(waits) < bounds.least:
-        return True
+        return bounds.ratio * usual
     spread = median(abs(one - usual) for one in waits.values())
-    return wait > usual + bounds.mads * max(spread, bounds.floor * usual)
+    return max(bounds.ratio * usual, usual + bounds.mads * max(spread, bounds.floor * usual))
 
 
 def _kind_of(hot: list[Cell], waits: Mapping[Cell, float]) -> HotKind | None:

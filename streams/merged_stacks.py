@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import msgspec
 
 from schemas.codec import encode
-from schemas.events import Frame
+from schemas.events import MAIN_THREAD, Frame
 from schemas.identity import rank_ranges, shortened
 from schemas.ids import stable_id
 from schemas.results import MergedClass, MergedGroup, MergedStacks, StackSpan, Unobserved
 from schemas.topics import TOPICS
-from streams.stack_classes import MAIN, TRAINER, Sample, StackClass, StackGroup, classes_of
+from streams.stack_classes import TRAINER, Sample, StackClass, StackGroup, by_reason, classes_of
 from streams.stack_words import lines_of
 from streams.stacks import frame_name
 from streams.stall import Stall
@@ -97,7 +97,7 @@ def _ends(view: AttemptView) -> Iterator[Sample]:
 
 
 def _failed(rank: int, role: str, reason: str, kind: str = TRAINER) -> Sample:
-    return Sample(rank=rank, role=role, process_type=kind, thread=MAIN, frames=[], failure=reason)
+    return Sample(rank=rank, role=role, process_type=kind, thread=MAIN_THREAD, frames=[], failure=reason)
 
 
 def _sample(rank: int, role: str, span: StackSpan) -> Sample:
@@ -165,14 +165,11 @@ def _class(one: StackClass, text: str, bounds: Bounds) -> MergedClass:
 
 def _unobserved(one: StackClass) -> list[Unobserved]:
     """Ranks by reason, the most first; where reasons are many, those of the fewest ranks are only counted."""
-    reasons: dict[str, list[int]] = {}
-    for rank, reason in one.unobserved.items():
-        reasons.setdefault(reason, []).append(rank)
-    ordered = sorted(reasons, key=lambda reason: (-len(reasons[reason]), reason))
-    found = [Unobserved(ranks=rank_ranges(reasons[reason]), reason=reason) for reason in ordered[:MOST_REASONS]]
-    rest = [rank for reason in ordered[MOST_REASONS:] for rank in reasons[reason]]
+    reasons = by_reason(one.unobserved.items())
+    found = [Unobserved(ranks=rank_ranges(ranks), reason=reason) for reason, ranks in reasons[:MOST_REASONS]]
+    rest = [rank for _, ranks in reasons[MOST_REASONS:] for rank in ranks]
     if rest:
-        found.append(Unobserved(ranks=rank_ranges(rest), reason=f"{len(ordered) - MOST_REASONS} other reasons"))
+        found.append(Unobserved(ranks=rank_ranges(rest), reason=f"{len(reasons) - MOST_REASONS} other reasons"))
     return found
 
 

@@ -6,6 +6,7 @@ Waiting, they may be links of a chain (``streams.waiting``); what holds none of 
 from __future__ import annotations
 
 import re
+from math import inf
 
 import msgspec
 
@@ -17,6 +18,7 @@ MOST_BEHIND = 64
 """So many ranks of one group that are behind its others are looked at; where there are more it is no rank's own."""
 _PAIR = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})$")
 _Members = dict[int, CollectiveState]
+_Key = tuple[str, int, int, str]
 
 
 def never_completed(states: States) -> dict[int, CollectiveState]:
@@ -44,47 +46,84 @@ def outrun(states: States) -> dict[int, CollectiveState]:
     All of them run one program: what holds such a rank is not what it waits for, since that did not hold its peers.
     """
     held = {rank: _held(groups) for rank, groups in states.items()}
-    keys = {rank: set(map(_key, waits)) for rank, waits in held.items()}
+    keys = {rank: frozenset(map(_key, waits)) for rank, waits in held.items()}
     groups = by_group(states)
-    largest = max(map(_size, groups.values()), default=0)
+    sizes = {name: _size(members) for name, members in groups.items()}
+    largest = max(sizes.values(), default=0)
     found: dict[int, CollectiveState] = {}
-    for members in groups.values():
+    for name, members in groups.items():
         waits = [one for one in members.values() if outstanding(one) and not one.only_sends]
         furthest = max((one.last_enqueued for one in waits), default=-1)
         behind = {rank: one.last_enqueued for rank, one in members.items() if one.last_enqueued < furthest}
         if not 0 < 2 * len(behind) < len(members) or len(behind) > MOST_BEHIND:
             continue
         awaits = max(awaited(one)[0] for one in waits)
+        others = _Others(members, waits, behind, keys, groups)
         for rank, came in behind.items():
-            if not held[rank] or (_size(members) == largest and all(one.only_sends for one in held[rank])):
+            if not held[rank] or (sizes[name] == largest and all(one.only_sends for one in held[rank])):
                 # In a group of all stages only those are peers who wait in one and the same collective.
                 continue
-            if came >= awaits and (3 * len(behind) > len(members) or _is_ahead(rank, behind, states[rank], groups)):
+            if came >= awaits and (3 * len(behind) > len(members) or others.are_passed_by(states[rank])):
                 continue
-            alike = [peer for peer, one in members.items() if one.last_enqueued > came and keys[rank] <= keys[peer]]
-            if len(alike) >= 2 and 2 * len(alike) > len(members) - 1:
-                missed = min((_next(one, came) for one in waits if one.last_enqueued > came), key=_age)
+            alike = others.alike(came, keys[rank])
+            if alike >= 2 and 2 * alike > len(members) - 1:
+                missed = others.missed(came)
                 found[rank] = min(found.get(rank, missed), missed, key=_age)
     return found
+
+
+class _Others:
+    """What those show who are not ``behind`` in a group; looked up once, since many who are behind ask for the same."""
+
+    def __init__(
+        self,
+        members: _Members,
+        waits: list[CollectiveState],
+        behind: dict[int, int],
+        keys: dict[int, frozenset[_Key]],
+        groups: dict[str, _Members],
+    ) -> None:
+        self._members, self._waits, self._behind, self._keys, self._groups = members, waits, behind, keys, groups
+        self._alike: dict[tuple[int, frozenset[_Key]], int] = {}
+        self._missed: dict[int, CollectiveState] = {}
+        self._least: dict[str, float] = {}
+
+    def alike(self, came: int, waits: frozenset[_Key]) -> int:
+        """How many have come further than so far, and wait for all of this."""
+        if (came, waits) not in self._alike:
+            self._alike[came, waits] = sum(
+                one.last_enqueued > came and waits <= self._keys[peer] for peer, one in self._members.items()
+            )
+        return self._alike[came, waits]
+
+    def missed(self, came: int) -> CollectiveState:
+        """The oldest of what those who have come further wait for, or have enqueued last, and this one has not."""
+        if came not in self._missed:
+            self._missed[came] = min((_next(one, came) for one in self._waits if one.last_enqueued > came), key=_age)
+        return self._missed[came]
+
+    def are_passed_by(self, own: dict[str, CollectiveState]) -> bool:
+        """Whether a rank has come further than any of them in any of its groups.
+
+        How far ranks run ahead of their devices may differ by itself: then it differs either way.
+        """
+        return any(one.last_enqueued > self._least_of(name) for name, one in own.items() if not one.only_sends)
+
+    def _least_of(self, group: str) -> float:
+        """How far the last of them has come in a group."""
+        if group not in self._least:
+            came = (
+                one.last_enqueued
+                for peer, one in self._groups[group].items()
+                if peer not in self._behind and not one.only_sends
+            )
+            self._least[group] = min(came, default=inf)
+        return self._least[group]
 
 
 def _size(members: _Members) -> int:
     """How many ranks a group has, seen or not."""
     return max(len(members), *(len(one.members) for one in members.values()))
-
-
-def _is_ahead(rank: int, behind: dict[int, int], own: dict[str, CollectiveState], groups: dict[str, _Members]) -> bool:
-    """Whether the rank has come further than any other in any of its groups, those aside who are behind as it is.
-
-    How far ranks run ahead of their devices may differ by itself: then it differs either way.
-    """
-    return any(
-        own[name].last_enqueued > one.last_enqueued
-        for name in own
-        if not own[name].only_sends
-        for peer, one in groups[name].items()
-        if peer not in behind and not one.only_sends
-    )
 
 
 def _next(wait: CollectiveState, came: int) -> CollectiveState:
@@ -101,7 +140,7 @@ def _held(groups: dict[str, CollectiveState]) -> list[CollectiveState]:
     return waits if known else []
 
 
-def _key(one: CollectiveState) -> tuple[str, int, int, str]:
+def _key(one: CollectiveState) -> _Key:
     """A wait; of sends and receives, which are each pair's own, what it has in common with a like one of a peer."""
     pair = _PAIR.search(one.oldest_operation) if one.only_sends else None
     if pair is None:

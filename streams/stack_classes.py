@@ -12,13 +12,13 @@ from functools import cached_property
 
 import msgspec
 
-from schemas.events import Frame
+from schemas.events import MAIN_THREAD, Frame
 from schemas.results import Activity
 from streams.stacks import activity_of, frame_name, is_idle, place, python_frames
 from streams.trie import Node, merged
 from streams.view import WAITING
 
-MAIN = "MainThread"
+MAIN = MAIN_THREAD
 TRAINER = "trainer"
 NO_SAMPLE = "no sample"
 _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -103,6 +103,14 @@ class StackClass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def missing(self, node: Node) -> frozenset[int]:
         """The ranks that were observed elsewhere than in ``node``."""
         return self.observed - node.ranks
+
+
+def by_reason(unobserved: Iterable[tuple[int, str]]) -> list[tuple[str, list[int]]]:
+    """Ranks, in order, by why they were not observed: the most first, of as many in order of the reasons."""
+    found: dict[str, set[int]] = {}
+    for rank, reason in unobserved:
+        found.setdefault(reason, set()).add(rank)
+    return [(reason, sorted(found[reason])) for reason in sorted(found, key=lambda one: (-len(found[one]), one))]
 
 
 def thread_kind(thread: str) -> str:

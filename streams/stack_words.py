@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from schemas.events import MAIN_THREAD
 from schemas.identity import rank_ranges, said_ranks, shortened
-from streams.stack_classes import MAIN, NO_SAMPLE, StackClass, StackGroup
+from streams.stack_classes import NO_SAMPLE, StackClass, StackGroup, by_reason
 
 SHOWN_PLACES = 6
 SHOWN_KINDS = 3
@@ -40,16 +41,13 @@ def lines_of(classes: list[StackClass], most: int = SHOWN_PLACES) -> list[tuple[
 def _main_line(one: StackClass, classes: list[StackClass], most: int, *, named: bool) -> str:
     helpers = {id(group): _helpers(group, one, classes) for group in one.groups[:most]}
     parts = _places(one, most, helpers)
-    reasons: dict[str, list[int]] = {}
-    for rank, reason in one.unobserved.items():
-        reasons.setdefault(reason, []).append(rank)
-    ordered = sorted(reasons, key=lambda reason: (-len(reasons[reason]), reason))
-    for reason in ordered[:SHOWN_REASONS]:
+    reasons = by_reason(one.unobserved.items())
+    for reason, ranks in reasons[:SHOWN_REASONS]:
         why = "" if reason == NO_SAMPLE else f" ({shortened(reason, LONGEST_REASON)})"
-        parts.append(f"{_ranks(reasons[reason])} not observed{why}")
-    rest = [rank for reason in ordered[SHOWN_REASONS:] for rank in reasons[reason]]
+        parts.append(f"{_ranks(ranks)} not observed{why}")
+    rest = [rank for _, ranks in reasons[SHOWN_REASONS:] for rank in ranks]
     if rest:
-        parts.append(f"{_ranks(rest)} not observed for {len(ordered) - SHOWN_REASONS} other reasons")
+        parts.append(f"{_ranks(rest)} not observed for {len(reasons) - SHOWN_REASONS} other reasons")
     role = shortened(one.role, LONGEST_KIND) or "of no known role"
     return f"{role}: {'; '.join(parts)}" if named else "; ".join(parts)
 
@@ -65,7 +63,7 @@ def _places(one: StackClass, most: int, more: dict[int, str] | None = None) -> l
 
 def _kind(one: StackClass) -> str:
     """``dataloader``, or ``trainer pin_memory`` for another thread than its main one."""
-    parts = (one.role, one.process_type, "" if one.thread == MAIN else one.thread)
+    parts = (one.role, one.process_type, "" if one.thread == MAIN_THREAD else one.thread)
     return " ".join(dict.fromkeys(shortened(part, LONGEST_KIND) for part in parts if part))
 
 
@@ -77,7 +75,8 @@ def _untold(one: StackClass, classes: list[StackClass]) -> bool:
     """Whether some of these threads stand apart and the lines of those that train do not tell so."""
     told = [group for main in classes if main.is_main for group in main.groups[:SHOWN_PLACES] if group.minority]
     return any(
-        one.thread != MAIN or not any(set(group.ranks) <= set(main.ranks) for main in told) for group in _telling(one)
+        one.thread != MAIN_THREAD or not any(set(group.ranks) <= set(main.ranks) for main in told)
+        for group in _telling(one)
     )
 
 
@@ -89,7 +88,7 @@ def _helpers(group: StackGroup, own: StackClass, classes: list[StackClass]) -> s
     found = [
         f"its {shortened(one.process_type, LONGEST_KIND)} in {other.place}"
         for one in classes
-        if one.role == own.role and one.process_type != own.process_type and one.thread == MAIN
+        if one.role == own.role and one.process_type != own.process_type and one.thread == MAIN_THREAD
         for other in one.groups
         if set(other.ranks) <= ranks
     ]

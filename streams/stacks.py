@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from schemas.events import Frame, Stack
+from schemas.events import MAIN_THREAD, Frame, Stack
 from schemas.identity import shortened
 from schemas.ids import stable_id
 from schemas.results import Activity, StackSpan
@@ -43,7 +43,7 @@ _STANDARD = re.compile(
 _LIBRARY = re.compile(r"(?:site|dist)-packages/|^(?:torch|numpy|megatron|deepspeed|lightning|transformers)/")
 
 SHOWN_FRAMES = 24
-MAIN = "MainThread"
+MAIN = MAIN_THREAD
 MOST_SPANS = 64
 """Of one worker at a time; which threads are left out beyond that is said by ``telling``."""
 LONGEST_NAME = 80

@@ -14,8 +14,6 @@ import msgspec
 from schemas.events import Frame
 from streams.stacks import frame_name
 
-Path = tuple[Frame, ...]
-
 
 class Node(msgspec.Struct, kw_only=True):
     """A frame under those that called it: ``ranks`` came through it, ``ends`` are those whose stacks end here.
@@ -29,14 +27,15 @@ class Node(msgspec.Struct, kw_only=True):
     ends: frozenset[int]
     children: list[Node] = []
 
-    def walk(self, above: Path = ()) -> Iterator[tuple[Path, Node]]:
-        """Each node below this one with the frames that lead to it, its own last; callers before what they call."""
-        waiting = [(above, child) for child in reversed(self.children)]
+    def walk(self) -> Iterator[list[Node]]:
+        """For each node below this one those that lead to it, itself last, callers first; the list is reused."""
+        path: list[Node] = []
+        waiting = [(0, child) for child in reversed(self.children)]
         while waiting:
-            path, node = waiting.pop()
-            here = (*path, node.frame)
-            yield here, node
-            waiting.extend((here, child) for child in reversed(node.children))
+            depth, node = waiting.pop()
+            path[depth:] = [node]
+            yield path
+            waiting.extend((depth + 1, child) for child in reversed(node.children))
 
 
 def merged(stacks: Iterable[tuple[int, Sequence[Frame]]]) -> Node:

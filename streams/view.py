@@ -40,11 +40,11 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did, ``sightings`` how regularly it
     does and ``rounds`` how that one's rounds list it; ``samples`` is how regularly it is measured or its stack taken;
-    ``zombie`` when it was first seen dead, null once it shows life again. ``announced`` are the processes that said that
-    they are the rank's trainer. ``spans`` has the latest sample of each thread by ``process type|pid|thread``; ``moved``
-    are the times of the latest two samples of the main thread that show it at different places. ``failures`` has the
-    time and the reason of the latest sample that failed, by process type. ``threads`` stand for ``spans`` where the
-    view is written down (``streams/folding.py``).
+    ``zombie`` when it was first seen dead, null once it shows life again. ``announced`` are the processes that said
+    they are the rank's trainer. ``spans`` has the latest sample of each thread by ``process type|pid|thread``;
+    ``moved`` are the times of the latest two samples of the main thread that show it at different places.
+    ``failures`` has the time and the reason of the latest sample that failed, by process type. ``threads`` stand for
+    ``spans`` where the view is written down (``streams/folding.py``).
     """
 
     identity: Identity

@@ -12,10 +12,10 @@ from producers.readers import pickled
 from producers.rows import Fields, parse, printable
 from producers.scan import Source
 from producers.times import possible
+from schemas.identity import MOST_RANKS
 
 MOST_BYTES = 256 * 1024 * 1024
 LONGEST_NAME = 200
-MOST_RANKS = 1 << 17
 _NUMBER = re.compile(r"\d{1,9}")
 
 

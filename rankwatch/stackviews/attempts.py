@@ -9,11 +9,10 @@ import msgspec
 from producers.recording import Recording
 from schemas.codec import decode
 from schemas.events import Stack
-from schemas.identity import Identity
+from schemas.identity import MOST_RANKS, Identity
 from schemas.ports import Log
 from schemas.results import Anomaly, Exit, Window
 from streams.stack_classes import TRAINER
-from streams.view import MOST_RANKS
 
 LONGEST_NUMBER = 10
 

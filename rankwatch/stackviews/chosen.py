@@ -13,12 +13,12 @@ import msgspec
 
 from producers.times import EARLIEST
 from rankwatch.stackviews.attempts import Attempt
-from schemas.events import Stack
+from schemas.events import MAIN_THREAD, Stack
 from schemas.results import Anomaly, Exit, Incident, Window
 from streams.incidents.situation import inexactness
 from streams.iterations import ProgressClock
 from streams.report import moment
-from streams.stack_classes import MAIN, TRAINER, Sample
+from streams.stack_classes import TRAINER, Sample
 from streams.stall import SECOND, StallRule
 
 REACH_NS = 60 * SECOND
@@ -174,7 +174,7 @@ def _samples(process: _Process, role: str) -> list[Sample]:
 
 
 def _unseen(rank: int, role: str, process_type: str, reason: str) -> Sample:
-    return Sample(rank=rank, role=role, process_type=process_type, thread=MAIN, frames=[], failure=reason)
+    return Sample(rank=rank, role=role, process_type=process_type, thread=MAIN_THREAD, frames=[], failure=reason)
 
 
 def untimed(stack: Stack) -> bool:

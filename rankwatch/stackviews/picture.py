@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
 from schemas.events import Frame
-from schemas.identity import shortened
+from schemas.identity import rank_runs, shortened, written_runs
 from streams.stack_classes import Sample, StackClass
 from streams.trie import Node
 
@@ -67,29 +67,17 @@ class Ranges:
 
     def __init__(self, everybody: Collection[int], separator: str = ",") -> None:
         self.everybody = len(everybody)
-        self._all = _runs(everybody)
+        self._all = rank_runs(everybody)
         self._separator = separator
         self._known: dict[frozenset[int], tuple[str, str]] = {}
 
     def of(self, ranks: frozenset[int]) -> tuple[str, str]:
         """Who is there and who is missing, ``0-4,6-7`` and ``5``."""
         if ranks not in self._known:
-            there = _runs(ranks)
-            self._known[ranks] = self._written(there), self._written(_without(self._all, there))
+            there = rank_runs(ranks)
+            both = there, _without(self._all, there)
+            self._known[ranks] = written_runs(both[0], self._separator), written_runs(both[1], self._separator)
         return self._known[ranks]
-
-    def _written(self, runs: Runs) -> str:
-        return self._separator.join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
-
-
-def _runs(ranks: Iterable[int]) -> Runs:
-    runs: Runs = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], rank)
-        else:
-            runs.append((rank, rank))
-    return runs
 
 
 def _without(whole: Runs, part: Runs) -> Runs:
@@ -110,11 +98,4 @@ def _without(whole: Runs, part: Runs) -> Runs:
 
 def stacks_of(tree: Node) -> Iterator[list[Node]]:
     """For each node at which stacks end, the nodes that lead to it, itself last; the list is reused."""
-    path: list[Node] = []
-    waiting = [(0, child) for child in reversed(tree.children)]
-    while waiting:
-        depth, node = waiting.pop()
-        path[depth:] = [node]
-        if node.ends:
-            yield path
-        waiting.extend((depth + 1, child) for child in reversed(node.children))
+    return (path for path in tree.walk() if path[-1].ends)

@@ -16,7 +16,7 @@ from rankwatch.stackviews.picture import Picture, Ranges, counted, frame_text, o
 from rankwatch.stackviews.variants import by_kind, variants_of
 from schemas.events import Frame
 from schemas.identity import rank_ranges, said_ranks, shortened
-from streams.stack_classes import StackClass
+from streams.stack_classes import StackClass, by_reason
 from streams.stacks import function_of, is_own
 
 WRAPPED = 160
@@ -213,10 +213,8 @@ class _Who:
 def _unseen(drawing: Drawing, one: StackClass, x: float, top: int) -> None:
     """A column for those who were not observed, beside the outermost frames."""
     width = WIDTH - MARGIN - x
-    reasons: dict[str, list[int]] = {}
-    for rank, reason in one.unobserved.items():
-        reasons.setdefault(reason, []).append(rank)
-    told = [f"{counted(len(ranks), rank_ranges(ranks), LONGEST_RANKS)}: {reason}" for reason, ranks in reasons.items()]
+    reasons = by_reason(one.unobserved.items())
+    told = [f"{counted(len(ranks), rank_ranges(ranks), LONGEST_RANKS)}: {reason}" for reason, ranks in reasons]
     drawing.group("\n".join(["not observed", *(shortened(line, 2 * LONGEST_RANKS) for line in told[:MOST_LISTED])]))
     drawing.rect(x, top, width, "u")
     drawing.end()

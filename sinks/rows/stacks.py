@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.identity import rank_ranges, ranks_of
+from schemas.identity import MOST_RANKS, rank_ranges, ranks_of
 from schemas.results import MergedClass, MergedGroup, MergedStacks
 from sinks.rows.common import Block, Columns
-
-MOST_RANKS = 1 << 17
-"""Ranges of more ranks than any job has are kept as text only: a row would not fit into memory."""
 
 
 def merged_block(stacks: MergedStacks, run_id: str) -> Block:
@@ -74,6 +71,7 @@ def _group(group: MergedGroup, observed: set[int]) -> dict[str, Any]:
 
 
 def _ranks(ranges: str) -> list[int]:
+    """The ranks; of more than any job has only the text is kept, since a row would not fit into memory."""
     try:
         return ranks_of(ranges, MOST_RANKS)
     except ValueError:

@@ -20,6 +20,10 @@ from streams.view import AttemptView, AttemptWindow
 
 MOST_KINDS = 128
 MOST_PENDING = 65_536
+"""Durations of operations that are not judged yet; more where as many operations as are compared have more ranks."""
+MOST_CELLS = 16_384
+CELLS_A_RANK = 4
+"""Of all matrices together, each end of a pair for itself: as two neighbours make in a pipeline of very many ranks."""
 KEPT_WAITS = 9
 _ANEW = 1_000
 """Numbers so far below those that were judged are counted anew."""
@@ -73,11 +77,15 @@ class PairState(msgspec.Struct, kw_only=True):
 
 
 class CollectiveDelayState(msgspec.Struct, kw_only=True):
-    """Kinds and pairs by ``group|operation|size``, and the ends of the windows in which something was told last."""
+    """Kinds and pairs by ``group|operation|size``, and the ends of the windows in which something was told last.
+
+    ``left_out`` counts by reason what was not compared.
+    """
 
     kinds: dict[str, KindState] = {}
     pairs: dict[str, PairState] = {}
     told: dict[str, int] = {}
+    left_out: dict[str, int] = {}
 
 
 @register
@@ -96,13 +104,18 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
             if rank is not None:
                 for operations in summary.operations:
                     self._take(rank, operations, window.end)
-        self._forget()
         judged = [key for key, kind in sorted(self.state.kinds.items()) if self._judge(kind, window.end)]
         moved = [key for key, pair in sorted(self.state.pairs.items()) if pair.time == window.end]
-        if over(view):
-            return []
-        slow = {key: found for key in judged if (found := slow_of(self.state.kinds[key].judged, self.config.bounds))}
-        hot = {key: one for key in moved if (one := hot_of(_matrix(self.state.pairs[key]), self.config.bounds))}
+        slow: dict[str, Slow] = {}
+        hot: dict[str, Hot] = {}
+        if not over(view):
+            bounds = self.config.bounds
+            slow = {key: found for key in judged if (found := slow_of(self.state.kinds[key].judged, bounds))}
+            hot = {key: one for key in moved if (one := hot_of(_matrix(self.state.pairs[key]), bounds))}
+        # Only now, so that what all have told by the end of a window is looked at, however much it is.
+        self._forget_kinds()
+        self._forget_operations()
+        self._forget_pairs(len(view.members))
         return [*self._slow(view, window, slow), *self._hot(view, window, hot)]
 
     def _take(self, rank: int, one: OperationTimes, end: int) -> None:
@@ -111,11 +124,14 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
         if waits_for_all(operation):
             kind = self.state.kinds.setdefault(key, KindState())
             if one.sequences and max(one.sequences) < kind.judged_to - _ANEW:
+                self._leave_out("operations", len(kind.pending))
                 kind = self.state.kinds[key] = KindState()
             kind.latest, kind.members = end, max(kind.members, one.members)
             for sequence, duration, time in zip(one.sequences, one.durations, one.times, strict=True):
                 if sequence > kind.judged_to or sequence in kind.pending:
                     kind.pending.setdefault(sequence, Pending(end, time)).durations[rank] = duration
+                else:
+                    self._leave_out("late", 1)
         elif one.peer is not None and operation in ("send", "recv"):
             pair = self.state.pairs.setdefault(f"{one.group}|{one.size}", PairState())
             sends = operation == "send"
@@ -125,24 +141,48 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
             del found[:-KEPT_WAITS]
             pair.time = end
 
-    def _forget(self) -> None:
-        """Groups of which nothing was heard for longest go, then the oldest operations."""
-        kinds, pairs = self.state.kinds, self.state.pairs
+    def _leave_out(self, reason: str, count: int) -> None:
+        if count:
+            self.state.left_out[reason] = self.state.left_out.get(reason, 0) + count
+
+    def _forget_kinds(self) -> None:
+        """Groups of which nothing was heard for longest go; what was compared of them is not left out."""
+        kinds, least = self.state.kinds, self.config.bounds.operations
         for key in sorted(kinds, key=lambda one: (kinds[one].latest, one))[: max(0, len(kinds) - MOST_KINDS)]:
-            del kinds[key]
-        for key in sorted(pairs, key=lambda one: (pairs[one].time, one))[: max(0, len(pairs) - MOST_KINDS)]:
-            del pairs[key]
+            gone = kinds.pop(key)
+            self._leave_out("operations", len(gone.pending) + (len(gone.judged) if len(gone.judged) < least else 0))
+
+    def _forget_operations(self) -> None:
+        """The oldest go, but never so many that too few are left to compare."""
+        kinds = self.state.kinds
         waiting = [
             (one.time, key, sequence, len(one.durations))
             for key, kind in kinds.items()
             for sequence, one in kind.pending.items()
         ]
-        left = sum(count for *_, count in waiting) - MOST_PENDING
+        ranks = max((count for *_, count in waiting), default=0)
+        left = sum(count for *_, count in waiting) - max(MOST_PENDING, self.config.bounds.operations * ranks)
         for _, key, sequence, count in sorted(waiting):
             if left <= 0:
                 break
             del kinds[key].pending[sequence]
+            self._leave_out("operations", 1)
             left -= count
+
+    def _forget_pairs(self, ranks: int) -> None:
+        """Matrices of which nothing was heard for longest go, of several the largest.
+
+        Whole ones: of a slow sender whose other cells were cut away, one that is left looks like a slow link.
+        """
+        pairs = self.state.pairs
+        cells = {key: len(pair.sends) + len(pair.receives) for key, pair in pairs.items()}
+        left = sum(cells.values()) - max(MOST_CELLS, CELLS_A_RANK * ranks)
+        for key in sorted(pairs, key=lambda one: (pairs[one].time, -cells[one], one)):
+            if left <= 0 and len(pairs) <= MOST_KINDS:
+                break
+            del pairs[key]
+            self._leave_out("pairs", cells[key])
+            left -= cells[key]
 
     def _judge(self, kind: KindState, end: int) -> bool:
         """Judge the operations that no rank reports any more; returns whether there were any.
@@ -162,6 +202,8 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
             found = joined(sequence, one.time, one.durations, self.config.bounds)
             if found is not None and found.ranks >= self.config.reporting * most:
                 kind.judged.append(found)
+            else:
+                self._leave_out("incomplete", 1)
         kind.judged = sorted(kind.judged, key=lambda one: one.sequence)[-self.config.history :]
         return bool(ready)
 
@@ -171,14 +213,18 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
             own = {key: one for key, one in slow.items() if one.kind == kind}
             if own:
                 key = max(own, key=lambda one: (own[one].now - own[one].usual, one))
-                found += self._told(view, window, key, own[key].kind, own[key].since, *_said(key, own[key]))
+                text, peers = _said(key, own[key])
+                text += _besides(self.state.left_out, "operations", "incomplete", "late")
+                found += self._told(view, window, key, own[key].kind, own[key].since, text, peers)
         return found
 
     def _hot(self, view: AttemptView, window: AttemptWindow, hot: dict[str, Hot]) -> list[Anomaly]:
         found = []
         if hot:
             key = max(hot, key=lambda one: (hot[one].now - hot[one].usual, one))
-            found += self._told(view, window, key, hot[key].kind, window.start, *_drawn(key, hot[key]))
+            text, peers = _drawn(key, hot[key])
+            text += _besides(self.state.left_out, "pairs")
+            found += self._told(view, window, key, hot[key].kind, window.start, text, peers)
         return found
 
     def _told(
@@ -212,6 +258,12 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
 
 _AREAS: dict[str, Area] = {"joins_last": "unknown", "last_rotates": "workload"}
 _REMEMBERED_NS = 600_000_000_000
+_LEFT_OUT = {
+    "operations": "{} operations for which there was no room",
+    "incomplete": "{} that too few ranks reported",
+    "late": "{} reports of what was judged before",
+    "pairs": "{} ends of pairs for which there was no room",
+}
 
 
 def _matrix(pair: PairState) -> dict[Cell, float]:
@@ -221,6 +273,12 @@ def _matrix(pair: PairState) -> dict[Cell, float]:
         sender, receiver = (int(rank) for rank in cell.split("|"))
         cells[sender, receiver] = min(median(own[cell]) for own in (pair.sends, pair.receives) if cell in own)
     return cells
+
+
+def _besides(left_out: dict[str, int], *reasons: str) -> str:
+    """What was not compared so far, as the end of a sentence."""
+    told = [_LEFT_OUT[reason].format(left_out[reason]) for reason in reasons if reason in left_out]
+    return f"; not compared: {', '.join(told)}" if told else ""
 
 
 def _ms(nanoseconds: float) -> str:

@@ -20,6 +20,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, SignatureCount, StackSpan, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.stack_classes import by_reason
 from streams.stacks import frame_name, function_of, is_main, place, python_frames
 from streams.stall import Stall, StallRule, active, stall_of, stands, stuck
 from streams.view import WAITING, AttemptView, AttemptWindow
@@ -248,15 +249,18 @@ def _tries(text: str) -> bool:
 
 def _unseen(view: AttemptView, stall: Stall, unobserved: list[int]) -> str:
     """Who could not be sampled, and why, where it is known."""
-    reasons: dict[str, list[int]] = {}
-    for rank in unobserved:
-        member = view.members.get(rank)
-        time, reason = member.failures.get("trainer", (0, "")) if member is not None else (0, "")
-        reasons.setdefault(reason[:LONGEST_REASON] if time >= stall.settled else "", []).append(rank)
-    known = [(reason, ranks) for reason, ranks in sorted(reasons.items(), key=lambda one: one[1]) if reason]
-    told = [f"{said_ranks(ranks)} could not be sampled ({reason})" for reason, ranks in known[:SAID_FAILURES]]
-    rest = sorted({rank for _, ranks in known[SAID_FAILURES:] for rank in ranks} | set(reasons.get("", [])))
+    why = {rank: _failure(view, stall, rank) for rank in unobserved}
+    known = by_reason((rank, reason) for rank, reason in why.items() if reason)[:SAID_FAILURES]
+    told = [f"{said_ranks(ranks)} could not be sampled ({reason})" for reason, ranks in known]
+    rest = set(unobserved).difference(*(ranks for _, ranks in known))
     return "; ".join([*told, *([f"{said_ranks(rest)} could not be sampled"] if rest else [])])
+
+
+def _failure(view: AttemptView, stall: Stall, rank: int) -> str:
+    """Why the last sample of the rank failed in the stall, or nothing."""
+    member = view.members.get(rank)
+    time, reason = member.failures.get("trainer", (0, "")) if member is not None else (0, "")
+    return reason[:LONGEST_REASON] if time >= stall.settled else ""
 
 
 def _grounds(sides: _Sides, main: dict[int, StackSpan], silent: list[int], unobserved: list[int]) -> str:

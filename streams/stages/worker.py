@@ -118,25 +118,18 @@ def summarise(
     facts = facts_of_all([event.text for event in logs]) if known is None else known
     _count_lines(draft, logs, facts, config)
     stamped = _taken(draft, identity, state, ordered, facts)
-    if draft.fatals.left_out:
-        draft.dropped["fatals"] = draft.fatals.left_out
+    return _summary(draft, identity, state, stamped, window * config.window_ns, config), stamped
+
+
+def _summary(
+    draft: _Draft, identity: Identity, state: WorkerState, stamped: list[events.Event], start: int, config: StreamConfig
+) -> results.Window:
+    signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
     spans = spans_of(draft.stacks)
     kept = telling(spans)
-    if len(kept) < len(spans):
-        draft.dropped["stacks"] = len(spans) - len(kept)
-    if draft.watched.left_out:
-        draft.dropped["watchdog groups"] = draft.watched.left_out
-    if draft.watched.operations_left_out:
-        draft.dropped["watchdog operations"] = draft.watched.operations_left_out
     reached = draft.reached.states()
-    if draft.reached.left_out:
-        draft.dropped["awaited sends"] = draft.reached.left_out
     operations = draft.timed.columns()
-    if draft.timed.left_out:
-        draft.dropped["operations"] = draft.timed.left_out
-    start = window * config.window_ns
-    signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
-    summary = results.Window(
+    return results.Window(
         id=stable_id("window", identity.key, identity.attempt, start, config.hash),
         identity=identity,
         start=start,
@@ -165,9 +158,22 @@ def summarise(
         finished=draft.finished,
         collectives=[*reached, *draft.watched.states(identity)],
         operations=operations,
-        dropped=dict(sorted(draft.dropped.items())),
+        dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
-    return summary, stamped
+
+
+def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
+    """By reason what was left out; ``stacks`` are those of further threads, and each part of the draft has its own."""
+    left_out = {
+        "awaited sends": draft.reached.left_out,
+        "fatals": draft.fatals.left_out,
+        "operations": draft.timed.left_out,
+        "stacks": stacks,
+        "watchdog groups": draft.watched.left_out,
+        "watchdog operations": draft.watched.operations_left_out,
+    }
+    dropped = draft.dropped | {reason: count for reason, count in left_out.items() if count}
+    return dict(sorted(dropped.items()))
 
 
 def _taken(

@@ -27,16 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from hanging_job import WINDOWS, HangingJob, at
+from hanging_job import DUMPED, WINDOWS, HangingJob, at
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from rankwatch.collector import collect_seldom
 from schemas.codec import decode, encode, headers, kind_of, parts_of
 from schemas.events import Tick
 from schemas.ports import Entry
-from schemas.results import Incident
+from schemas.results import CollectiveState, Incident
 from schemas.topics import RAW_TOPICS, TOPICS
 from streams.config import StreamConfig
+from streams.outrun import outrun
 from streams.stacks import SHOWN_FRAMES, telling
 from streams.stages.job import JobStage
 from streams.stages.outputs import Output
@@ -48,6 +49,8 @@ MOST_BATCH = 500_000
 MIB = 1024 * 1024
 CROWD = 200
 """So many threads more in each sample, for what a job costs at worst."""
+BEHIND = 60
+"""As many of one group are behind its others, for what that costs."""
 SAMPLED = 3
 """The first window that holds samples, and the dumps."""
 
@@ -201,9 +204,43 @@ def tree_side(job: HangingJob) -> dict[str, float]:
     stacks = [(rank, event.frames) for rank, events in found for event in events if event.frames]
     meter, before = Meter(), peak_mib()
     tree = meter.run("tree", merged, stacks)
-    places = [node for _, node in tree.walk() if job.outside in node.ranks and len(node.ranks) == 1]
+    nodes = [path[-1] for path in tree.walk()]
+    places = [node for node in nodes if job.outside in node.ranks and len(node.ranks) == 1]
     assert places, "nothing tells the rank apart"
     return {"tree_s": meter.seconds["tree"], "tree_mib": peak_mib() - before}
+
+
+def behind_side(ranks: int) -> dict[str, float]:
+    """Who was outrun where ``BEHIND`` of one group stopped short: all of them, and nobody else."""
+    enqueued = {rank: 9 if rank < BEHIND else 12 for rank in range(ranks)}
+    world = {
+        rank: CollectiveState(
+            group="world",
+            captured=at(DUMPED),
+            ranks=[],
+            runs=[(0, 1, ranks)],
+            last_enqueued=last,
+            last_completed=8,
+            operation="all_reduce",
+            enqueued_at=at(18.5),
+            outstanding=True,
+            oldest=9,
+            oldest_operation="all_reduce",
+            oldest_at=at(18.5),
+        )
+        for rank, last in enqueued.items()
+    }
+    states = {
+        rank: {
+            "world": one,
+            "idle": msgspec.structs.replace(one, group="idle", last_enqueued=8, outstanding=False, oldest=-1),
+        }
+        for rank, one in world.items()
+    }
+    meter = Meter()
+    found = meter.run("outrun", outrun, states)
+    assert sorted(found) == list(range(BEHIND)), f"{len(found)} were outrun"
+    return {"outrun_s": meter.seconds["outrun"]}
 
 
 def written(folder: Path, window: int, crowd: int = 0) -> Iterator[Entry]:
@@ -252,7 +289,10 @@ def measured(ranks: int, given: argparse.Namespace) -> dict[str, float]:
     job = HangingJob(ranks, hostile=given.hostile)
     with tempfile.TemporaryDirectory(prefix="rankwatch-bench-") as name:
         side = alone(rank_side, job, Path(name), given.profile)
-        again = [alone(job_side, job, Path(name), given.profile) | alone(tree_side, job) for _ in range(given.repeat)]
+        again = [
+            alone(job_side, job, Path(name), given.profile) | alone(tree_side, job) | alone(behind_side, ranks)
+            for _ in range(given.repeat)
+        ]
         steps = alone(step_side, job, Path(name))
         crowd = alone(job_side, job, Path(name), "", CROWD)
     worst = {f"crowded_{key}": crowd[key] for key in ("windows_s", "snapshot_mib", "job_mib")}
@@ -283,6 +323,7 @@ COLUMNS = {
     "steps": "steps of the contrast",
     "tree_s": "tree of all stacks, s",
     "tree_mib": "tree, MiB",
+    "outrun_s": f"{BEHIND} of a group behind: who was outrun, s",
     "window_kib": "summary with samples, KiB a rank",
     "rank_sampled_us": "sampled window, us a rank",
     "rank_us": "rank stage, us a rank",
@@ -301,6 +342,7 @@ PER_JOB = (
     "steps",
     "tree_s",
     "tree_mib",
+    "outrun_s",
 )
 
 

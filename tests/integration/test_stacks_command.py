@@ -73,10 +73,7 @@ def test_dumps_alone_are_drawn_without_a_time(dumps: Path, capsys: pytest.Captur
 def test_a_recorded_standstill_is_shown_before_ranks_fail(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ran(capsys, recording, "--out", "pictures")
     assert code == 0
-    assert (
-        "rank 5 in _try_get_data (dataloader.py:1291) under <module> (train.py:101), its dataloader in __getitem__"
-        in out
-    )
+    assert "rank 5 in __next__ (dataloader.py:725) under train.py:101, its dataloader in __getitem__" in out
     assert "standstill since 2026-11-29T18:10:57" in out and "before the first failure at 2026-11-29T18:11:27" in out
     drawn = ElementTree.parse("pictures/stacks.svg").getroot()
     titles = [title.text or "" for title in drawn.iter("{http://www.w3.org/2000/svg}title")]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -171,6 +173,31 @@ def test_a_rank_of_a_blocked_group_that_nobody_ever_saw_is_unobserved() -> None:
 )  # fmt: skip
 def test_who_never_came_though_nothing_shows_it_waiting(reached_by: States, ranks: list[int]) -> None:
     assert sorted({*waiting_of(reached_by).idle, *outrun(reached_by)}) == ranks
+
+
+def looks(ranks: int, behind: int) -> int:
+    """How many calls it takes to find ``behind`` ranks of a group that its others have outrun."""
+    runs = [(0, 1, ranks)]
+    short, far = (msgspec.structs.replace(one(ALL, last, 8), oldest=9, ranks=[], runs=runs) for last in (9, 12))
+    idle = msgspec.structs.replace(one("idle:0-7", 9, 9), ranks=[], runs=runs)
+    reached_by = states(*[[short, idle]] * behind, *[[far, idle]] * (ranks - behind))
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        found = outrun(reached_by)
+    finally:
+        sys.setprofile(None)
+    assert sorted(found) == list(range(behind))
+    return calls
+
+
+def test_a_large_minority_costs_about_as_much_as_a_small_one() -> None:
+    assert looks(400, 60) < 1.5 * looks(400, 6)
 
 
 @pytest.mark.parametrize(

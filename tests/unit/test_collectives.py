@@ -36,6 +36,17 @@ def world(*states: CollectiveState | None) -> States:
         ([held("a", 48, 40), None, None, reached("a", 48)], []),
         ([held("a", 48, 40), reached("a", 48), reached("a", 40), reached("a", 48)], []),
         ([held("a", 48, 40)] * 4, []),
+        *(
+            ([held("a", 48, 40, operation=name), reached("a", 48), reached("a", 48)], [0])
+            for name in (
+                "AllReduce",
+                "ALLGATHER",
+                "_allgather_base",
+                "ReduceScatter",
+                "_reduce_scatter_base",
+                "all_to_all",
+            )
+        ),
         ([held("a", 48, 40, operation="broadcast"), reached("a", 48), reached("a", 48), reached("a", 48)], []),
         ([held("a", 48, 40, operation="send 0->1"), reached("a", 48), reached("a", 48), reached("a", 48)], []),
         ([held("a", 48, 40, operation="_all_gather_base"), reached("a", 48), reached("a", 48), reached("a", 48)], [0]),

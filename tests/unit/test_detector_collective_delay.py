@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 import pytest
-from detection_support import at, closed, new_view, run, stepping
+from detection_support import at, closed, new_view, run, stepping, summary
 
 from schemas.events import Collective
 from schemas.results import Anomaly, OperationTimes
@@ -206,6 +206,91 @@ def test_a_flood_of_groups_and_operations_stays_bounded() -> None:
         pairs = [times(f"pair {start} {number}", start, lambda _: 10, "Send", peer=1) for number in range(300)]
         run(detector, new_view(), [closed([stepping(0, start, first=1, operations=[*many, *pairs])], start)])
     assert len(detector.state.kinds) == len(detector.state.pairs) == 128
+
+
+def told_at_once(ranks: int, members: int, count: int) -> AttemptWindow:
+    """All that ``ranks`` say of ``count`` operations in one window; all wait for rank 5."""
+    took = waiting_for(5, 0)
+    one = OperationTimes(
+        group="world",
+        operation="AllReduce",
+        sequences=list(range(count)),
+        durations=[int(took(0, step) * MS) for step in range(count)],
+        times=[at(1) + step for step in range(count)],
+        members=members,
+    )
+    last = msgspec.structs.replace(one, durations=[10 * MS] * count)
+    return closed([summary(rank, 0, operations=[last if rank == 5 else one]) for rank in range(ranks)], 0)
+
+
+@pytest.mark.parametrize(
+    ("members", "expected", "left_out"), [(4096, ["joins_last"], {}), (0, ["joins_last"], {"operations": 12})]
+)
+def test_operations_of_thousands_of_ranks_are_judged_before_any_is_left_out(
+    members: int, expected: list[str], left_out: dict[str, int]
+) -> None:
+    detector = CollectiveDelay()
+    found = run(detector, new_view(), [told_at_once(4096, members, 32), closed([], 10)])
+    assert told(found) == expected and detector.state.left_out == left_out
+    assert [one.text.endswith("; not compared: 12 operations for which there was no room") for one in found[1]] == (
+        [True] if left_out else []
+    )
+
+
+def test_reports_that_come_too_late_or_of_too_few_are_counted() -> None:
+    took: Took = lambda _rank, _step: 10  # noqa: E731
+    first, second = windows(("world", range(RANKS - 1), took), count=2)
+    late = stepping(7, 10, first=11, operations=[times("world", 0, lambda _: 10), times("world", 20, lambda _: 10)])
+    detector = CollectiveDelay()
+    run(detector, new_view(), [first, second, closed([late], 20), closed([], 30)])
+    assert detector.state.left_out == {"incomplete": 10, "late": 10}
+
+
+def everybody_sends(ranks: int, start: int = 0) -> AttemptWindow:
+    """Each sends to each; what rank 2 sends takes longer."""
+    return closed(
+        [
+            summary(
+                rank,
+                start,
+                operations=[
+                    OperationTimes(
+                        group="world",
+                        operation="Send",
+                        sequences=[1],
+                        durations=[(30 if rank == 2 else 10) * MS],
+                        times=[at(start + 1)],
+                        peer=peer,
+                    )
+                    for peer in range(ranks)
+                    if peer != rank
+                ],
+            )
+            for rank in range(ranks)
+        ],
+        start,
+    )
+
+
+def test_a_matrix_too_large_to_keep_is_looked_at_and_counted() -> None:
+    """Pairs grow with the square of the ranks; what is kept must not."""
+    detector = CollectiveDelay()
+    found = run(detector, new_view(), [everybody_sends(140)])
+    assert told(found) == ["slow_sender"]
+    assert found[0][0].text.endswith("not compared: 19460 ends of pairs for which there was no room")
+    assert len(bytes(detector.snapshot())) < 1_000 and detector.state.left_out == {"pairs": 140 * 139}
+
+
+def test_of_several_matrices_the_largest_is_left_out() -> None:
+    detector = CollectiveDelay()
+    (small,) = sending(lambda _sender, _receiver: False)
+    large = everybody_sends(140)
+    merged = [
+        msgspec.structs.replace(one, operations=[*one.operations, *more.operations])
+        for one, more in zip(large.summaries, small.summaries, strict=False)
+    ]
+    run(detector, new_view(), [closed([*merged, *large.summaries[len(merged) :]], 0)])
+    assert list(detector.state.pairs) == ["pp|0"]
 
 
 def test_a_history_too_short_to_compare_with_is_refused() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.identity import Identity, is_node, rank_ranges
+from schemas.identity import Identity, is_node, rank_ranges, rank_runs, written_runs
 
 
 def ranks_in(text: str) -> set[int]:
@@ -39,6 +39,11 @@ def test_ranges_are_as_few_as_can_be(ranks: set[int]) -> None:
 )
 def test_ranges_read_as_people_write_them(ranks: list[int], text: str) -> None:
     assert rank_ranges(ranks) == text
+
+
+def test_runs_are_written_with_any_separator() -> None:
+    runs = rank_runs([7, 0, 1, 1, 2, 6, 9])
+    assert runs == [(0, 2), (6, 7), (9, 9)] and written_runs(runs, "/") == "0-2/6-7/9"
 
 
 @pytest.mark.parametrize(

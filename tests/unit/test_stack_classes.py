@@ -5,7 +5,7 @@ import random
 import pytest
 
 from schemas.events import Frame
-from streams.stack_classes import Sample, classes_of, thread_kind
+from streams.stack_classes import Sample, by_reason, classes_of, thread_kind
 from streams.stack_words import said
 
 STEP = Frame("step", "/srv/train.py", 40)
@@ -47,7 +47,7 @@ def test_who_has_no_sample_or_a_failed_one_is_unobserved_and_never_missing() -> 
     assert main.observed == set(range(8))
     top = main.tree.children[0]
     assert main.missing(top) == frozenset()
-    reduce = next(node for path, node in main.tree.walk() if path[-1] == REDUCE)
+    reduce = next(path[-1] for path in main.tree.walk() if path[-1].frame == REDUCE)
     assert main.missing(reduce) == {5}
 
 
@@ -198,3 +198,10 @@ def test_very_many_ranks_and_reasons_are_counted() -> None:
     assert line.startswith("1000 ranks (0,2,4,6,8,")
     assert "; 500 ranks (5,7,13,15," in line
     assert line.endswith(",…) not observed for 2 other reasons")
+
+
+def test_ranks_are_told_by_reason_the_most_first() -> None:
+    reasons = [(7, "timed out"), (2, "no sample"), (3, "died"), (1, "no sample"), (7, "timed out")]
+
+    assert by_reason(reasons) == [("no sample", [1, 2]), ("died", [3]), ("timed out", [7])]
+    assert by_reason([]) == []

@@ -12,8 +12,8 @@ NEXT = Frame("__next__", "dataloader.py", 630)
 
 def shown(tree: Node) -> list[tuple[str, list[int], list[int]]]:
     return [
-        ("/".join(frame.function for frame in path), sorted(node.ranks), sorted(node.ends))
-        for path, node in tree.walk()
+        ("/".join(node.frame.function for node in path), sorted(path[-1].ranks), sorted(path[-1].ends))
+        for path in tree.walk()
     ]
 
 
@@ -33,7 +33,7 @@ def test_names_of_different_length_are_one_frame_and_the_longest_is_shown() -> N
 
     tree = merged([(0, [MAIN]), (1, [qualified]), (2, [Frame("main", "train.py", 12)])])
 
-    assert [node.frame for _, node in tree.walk()] == [Frame("Trainer.main", "/srv/job/train.py", 12)]
+    assert [path[-1].frame for path in tree.walk()] == [Frame("Trainer.main", "/srv/job/train.py", 12)]
 
 
 def test_the_line_of_most_ranks_is_shown_the_smallest_of_several() -> None:
