@@ -41,10 +41,10 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     ``sighted`` is when its node's producer last saw the process, null if it never did, ``sightings`` how regularly it
     does and ``rounds`` how that one's rounds list it; ``samples`` is how regularly it is measured or its stack taken;
     ``zombie`` when it was first seen dead, null once it shows life again. ``announced`` are the processes that said
-    they are the rank's trainer. ``spans`` has the latest sample of each thread by ``process type|pid|thread``;
-    ``moved`` are the times of the latest two samples of the main thread that show it at different places.
-    ``failures`` has the time and the reason of the latest sample that failed, by process type. ``threads`` stand for
-    ``spans`` where the view is written down (``streams/folding.py``).
+    they are the rank's trainer, the latest last. ``spans`` has the latest sample of each thread by
+    ``process type|pid|thread``; ``moved`` are the times of the latest two samples of the main thread that show it at
+    different places. ``failures`` has the time and the reason of the latest sample that failed, by process type.
+    ``threads`` stand for ``spans`` where the view is written down (``streams/folding.py``).
     """
 
     identity: Identity
@@ -97,13 +97,14 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
         """The main thread's latest sample from ``since`` on, or null.
 
         Children of a rank may be taken for trainers, too: compilers, writers of metrics. The process that announced
-        itself counts before them, and one that waits for others before one that does not: then the rank waits.
+        itself last counts before them, and one that waits for others before one that does not: then the rank waits.
         """
         recent = [span for span in self.spans.values() if span.last >= since and _is_trainer(span)]
         if len(recent) < 2:
             return recent[0] if recent else None
-        announced = [span for span in recent if span.pid in self.announced]
-        return max(announced or recent, key=lambda span: (span.activity in WAITING, span.last, span.pid))
+        latest = next((pid for pid in reversed(self.announced) if any(span.pid == pid for span in recent)), None)
+        told = [span for span in recent if latest in (None, span.pid)]
+        return max(told, key=lambda span: (span.activity in WAITING, span.last, span.pid))
 
     @property
     def main_pid(self) -> int | None:
@@ -177,7 +178,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         mains = {pid for pid, kind in seen.items() if kind == "trainer" and pid} | set(member.pids)
         member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
         said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
-        member.announced = sorted({*member.announced, *said})[-KEPT_PIDS:]
+        member.announced = [*(pid for pid in member.announced if pid not in said), *sorted(said)][-KEPT_PIDS:]
         member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
         if summary.gauges or any(span.frames for span in summary.stacks):
             member.sampled = True

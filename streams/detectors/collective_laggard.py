@@ -178,7 +178,8 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
     def _finding(self, view: AttemptView, window: AttemptWindow, stall: Stall, states: States, found: Apart) -> Anomaly:
         words = _WORDS.get(found.grounds)
         victims = [rank for rank in found.blocked if rank not in found.ranks]
-        unseen = found.others if found.grounds in _UNSEEN else []
+        one_of_each = {one.group: one for groups in states.values() for one in groups.values()}
+        members = {rank for one in one_of_each.values() for rank in one.members}
         return self.anomaly(
             window,
             "job",
@@ -198,7 +199,7 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
                 for rank, one in found.ranks.items()
             ],
             victims=victims,
-            unobserved=sorted((view.expected | set(unseen)) - set(states)),
+            unobserved=sorted((view.expected | members) - set(states)),
         )
 
 
@@ -271,7 +272,6 @@ _WHY_NOBODY = {
     "perhaps_unobserved": _unobserved,
     "different_collectives": _different,
 }
-_UNSEEN = frozenset({"one_unobserved", "some_unobserved", "perhaps_unobserved"})
 _AREA: dict[str, Area] = {"none_completed": "network", "unmatched": "code"}
 """The likely side, where nobody is named."""
 _UNTIMED = "; when the dumps were captured is not known, they are taken for those of a timeout"

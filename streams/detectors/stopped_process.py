@@ -28,7 +28,9 @@ class StoppedProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoppedProcessState(msgspec.Struct, kw_only=True):
-    """No state: a window tells."""
+    """When the latest window began in which each rank's process is known not to have been stopped all the time (ns)."""
+
+    ran: dict[int, int] = {}
 
 
 @register
@@ -42,6 +44,8 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a window, and only during a stall."""
         stall = stall_of(view, window, self.config.stall)
+        running = {one.identity.rank for one in window.summaries if _runs(one, self.config.stall)}
+        self.state.ran.update({rank: window.start for rank in running if rank is not None})
         stopped = sorted(
             {
                 summary.identity.rank
@@ -51,8 +55,10 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
         )
         if stall is None or not stopped:
             return []
-        running = {one.identity.rank for one in window.summaries if _runs(one, self.config.stall)} - set(stopped)
-        few = stopped if 2 * len(stopped) < len(view.members) < 2 * (len(running) + len(stopped)) else []
+        running -= set(stopped)
+        # Who ran while the job stood still already was stopped because of it, by a debugger or an impatient owner.
+        before = [rank for rank in stopped if self.state.ran.get(rank, stall.since) <= stall.since]
+        few = before if 2 * len(stopped) < len(view.members) < 2 * (len(running) + len(stopped)) else []
         why = "its process is stopped by a signal, as every sample of it shows, while its peers wait"
         return [
             self.anomaly(

@@ -67,7 +67,8 @@ _ALL_JOINED = frozenset({"none_completed", "one_unobserved", "some_unobserved"})
 
 def _left_early(anomalies: list[Anomaly], stall: Anomaly) -> list[Suspect]:
     """Ranks that had ended before the job stood still, within the precision of both."""
-    left = [one for one in anomalies if one.grounds == "left_early"]
+    # The latest finding takes back what an earlier one said of ranks that were seen again.
+    left = [one for one in anomalies if one.grounds == "left_early"][-1:]
     return merged([one for one in left if one.onset - one.precision_ns <= stall.onset + stall.precision_ns])
 
 

@@ -125,6 +125,11 @@ def test_a_pair_whose_operations_do_not_match_is_told_and_neither_named() -> Non
     )
 
 
+def test_who_left_no_dump_is_unobserved_also_where_somebody_is_named() -> None:
+    found = finding(states(*[[one(ALL, 41, 40)]] * 5, [one(ALL, 40, 40)]), 6)
+    assert (named([found]), found.unobserved) == ([[5]], [6, 7])
+
+
 def test_a_rank_of_a_blocked_group_that_nobody_ever_saw_is_unobserved() -> None:
     found = finding(states(*[[one(ALL, 41, 40)]] * 6), 6)
     assert found.unobserved == [6, 7]

@@ -147,6 +147,11 @@ def test_the_process_that_announced_itself_is_the_trainer() -> None:
     extra = {rank: {"stacks": found, "announced": [(rank + 100, "trainer")]} for rank, found in spans.items()}
     (found,) = run(StackMinority(), new_view(), stalled(RANKS, extra))[-1]
     assert named([found]) == [[5]]
+    # One that was announced since has taken its place, whatever its number.
+    windows = stalled(RANKS, extra)
+    windows[2] = still(RANKS, 20, {5: {"announced": [(9000, "trainer")]}})
+    windows[3] = still(RANKS, 30, {rank: {"stacks": found} for rank, found in spans.items()})
+    assert named(run(StackMinority(), new_view(), windows)[-1]) == [[]]
 
 
 def test_most_stand_at_one_line_of_own_code_and_one_loads_data() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from detection_support import gauge, healthy, named, new_view, run, stalled
+from detection_support import gauge, healthy, named, new_view, run, stalled, still
 
 from schemas.results import Anomaly
 from streams.detectors.no_iteration import NoIteration
@@ -82,3 +82,13 @@ def test_one_that_is_stopped_does_not_suspend_a_job_of_which_others_are_not_samp
 def test_a_job_of_which_most_are_stopped_and_few_not_sampled_is_suspended() -> None:
     windows = stalled(10, {rank: sampled(10) for rank in range(9)})
     assert run(NoIteration(), new_view(), windows)[-1] == []
+
+
+def test_who_ran_while_the_job_stood_still_was_stopped_because_of_it() -> None:
+    running = {rank: sampled(0) for rank in range(RANKS)}
+    windows = [
+        *stalled(RANKS, running),
+        still(RANKS, 40, {rank: sampled(10 if rank == 5 else 0) for rank in range(RANKS)}),
+    ]
+    (one,) = run(StoppedProcess(), new_view(), windows)[-1]
+    assert (named([one]), one.text) == ([[]], "the processes of rank 5 are stopped by a signal")
