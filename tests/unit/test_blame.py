@@ -134,6 +134,7 @@ TABLE: list[Row] = [
     ("a signal has stopped one, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), halted(5)], situation()),
     ("a signal has stopped the one outside", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), halted(5)], situation()),
     ("one has left while the others wait", Reason.LEFT_EARLY, [5], [stall(), waiting("all_in_communication", 5), left(5)], situation()),
+    ("one that had left was seen again", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 5), left(5), anomaly("left_early", [], start=20, onset=9.5, precision_ns=2 * 10**9, subject="left")], situation()),
     ("one has left, and another stands outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(3), left(5)], situation()),
     ("one has left long after the others began to wait", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 3, 5), left(5, 18)], situation()),
     ("one has left, and nothing shows that the others wait for it", Reason.NOTHING_OBSERVED, [], [stall(), left(5)], situation()),
