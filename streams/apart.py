@@ -49,27 +49,28 @@ def apart(states: States, *, stages: int | None) -> Apart | None:
         return None
     idle = waiting.idle
     names = {place: said(place, waiting, states) for place in set(idle.values())}
-    behind = {rank: Standing("never_enqueued", names[place]) for rank, place in idle.items()}
     certain = stages == 1 or _shows_all_waits(states)
+    grounds = "never_enqueued" if certain else "perhaps_waiting"
+    behind = {rank: Standing(grounds, names[place]) for rank, place in idle.items()}
     if certain:
         ahead_of = {rank: Standing("outrun", own_operation(one)) for rank, one in outrun(states).items()}
         behind = ahead_of | behind
     device = {rank: Standing("never_completed", own_operation(one)) for rank, one in never_completed(states).items()}
-    for grounds, found in (
+    for first, found in (
         ("never_completed", behind | device if device and certain else {}),
         ("never_completed", device),
-        ("never_enqueued" if certain else "perhaps_waiting", behind),
+        (grounds, behind),
     ):
         if found and len(found) < len(set(waiting.blocked) - set(found)):
-            return Apart(grounds=grounds, blocked=waiting.blocked, ranks=dict(sorted(found.items())))
-    for grounds, ranks in (
+            return Apart(grounds=first, blocked=waiting.blocked, ranks=dict(sorted(found.items())))
+    for other, ranks in (
         ("mismatched", _mismatched(waiting, states)),
         ("never_started", _never_started(waiting, states) if certain else {}),
         ("out_of_order", _out_of_order(waiting, states)),
     ):
         if ranks:
-            standing = {rank: Standing(grounds, operation) for rank, operation in sorted(ranks.items())}
-            return Apart(grounds=grounds, blocked=waiting.blocked, ranks=standing)
+            standing = {rank: Standing(other, operation) for rank, operation in sorted(ranks.items())}
+            return Apart(grounds=other, blocked=waiting.blocked, ranks=standing)
     return _nobody(waiting, states)
 
 

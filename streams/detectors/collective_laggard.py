@@ -62,8 +62,8 @@ _WORDS = {
         absent=True,
     ),
     "perhaps_waiting": _Words(
-        "never enqueued {}; the dumps show no sends, so some of them may only wait in one",
-        _IDLE,
+        "never enqueued {}, or waits in a send that the dumps do not show",
+        "never enqueued {}, and its dump shows nothing outstanding",
         "blocker",
         absent=True,
     ),

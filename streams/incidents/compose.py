@@ -193,6 +193,7 @@ _NEXT = {
     "configuration": "check the launch configuration: every rank reads the same",
     "network": "look at the network between the nodes that lost each other",
     "code": "read the suspect's traceback; its peers only lost it",
+    "collectives": "compare which collectives the suspect's code takes at that iteration, and their sizes, with its peers'",
 }
 
 
@@ -209,4 +210,5 @@ def _next_step(decision: Decision, scope: Scope) -> str:
         return "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most"
     if scope.kind == "node":
         return f"look at host, storage, PCIe and loader of node {scope.name}"
-    return _NEXT.get(decision.area, "take stacks of the suspect and one of its peers and compare them")
+    area = "collectives" if (decision.symptom, decision.area) == ("hang", "code") else decision.area
+    return _NEXT.get(area, "take stacks of the suspect and one of its peers and compare them")
