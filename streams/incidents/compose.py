@@ -193,7 +193,7 @@ _NEXT = {
     "configuration": "check the launch configuration: every rank reads the same",
     "network": "look at the network between the nodes that lost each other",
     "code": "read the suspect's traceback; its peers only lost it",
-    "collectives": "compare which collectives the suspect's code takes at that iteration, and their sizes, with its peers'",
+    "collectives": "compare the collectives of the suspect's code at that iteration, and their sizes, with its peers'",
 }
 
 
