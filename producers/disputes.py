@@ -1,4 +1,8 @@
-"""Sources that contradict each other about who runs under a process id: then nobody can tell, and nobody is named."""
+"""Sources that contradict each other about who runs under a process id: then nobody can tell, and nobody is named.
+
+An id tells processes apart on one node only, and there not where containers run: each of them counts from 1. So what a
+source says of a rank is held against another only on a node that is known, and where not several ranks have the id.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +15,41 @@ from producers.homes import Homes
 from producers.inputs import Unused
 from producers.rows import Row, Rows
 from producers.times import SECOND
-from producers.workers import LEAD, Worker, Workers
+from producers.workers import FIRST_PID, LEAD, Worker, Workers
+from schemas.identity import said_ranks, shortened
 
 _SAME_PROCESS = 600 * SECOND
 """How far two sightings of a rank under one process id may lie apart and still be of one process."""
 _KINDS = ("metrics", "pids", "stacks")
+_SHARED = 3
+"""How many ranks that one kind of source names under an id at once are no contradiction, but processes of their own."""
+_LISTED = 4
+_MOST_SAID = 60
+"""How many ranks a note lists as alternatives, and how many characters the ranges of more may have."""
 
 Process = Worker | tuple[str, str, int | None]
 """A known start of a worker, or job, node and process id of what no start is known of."""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """A row that speaks of a process, and the rank that it names."""
+    """A row that speaks of a process, the rank that it names, and the node if that is known."""
 
     kind: str
     file: str
     line: int
     time: int
     rank: int | None
+    node: str
 
 
 class Disputes(msgspec.Struct, frozen=True):
-    """Why rows (by file and line) and workers have no rank, and the notes on them."""
+    """Why rows (by file and line) and workers have no rank, and the notes on them.
+
+    ``shared`` are the rows that name no rank and whose process id several ranks have.
+    """
 
     rows: dict[tuple[str, int], str] = {}
+    shared: frozenset[tuple[str, int]] = frozenset()
     workers: dict[Worker, str] = {}
     unused: list[Unused] = []
 
@@ -50,31 +65,35 @@ class _Dispute(msgspec.Struct, frozen=True):
         """Stands at the first row that differs from the table of starts, or from the rows before it."""
         known = self.process.rank if isinstance(self.process, Worker) else self.claims[0].rank
         first = next((claim for claim in self.claims if claim.rank not in (None, known)), self.claims[0])
-        about = f"sources disagree about {_called(self.process)}: rank {either(self.ranks)}"
+        about = f"sources disagree about {_called(self.process)}: {either(self.ranks)}"
         return Unused(first.file, first.line, about, len(self.claims))
 
 
 def either(ranks: Iterable[int]) -> str:
-    """Ranks as alternatives: ``0 or 5``, ``0, 3 or 5``."""
-    *others, last = (str(rank) for rank in sorted(ranks))
-    return f"{', '.join(others)} or {last}" if others else last
+    """Ranks as alternatives: ``rank 0 or 5``, ``rank 0, 3 or 5``, ``one of ranks 0-7``."""
+    listed = sorted(ranks)
+    if len(listed) > _LISTED:
+        return shortened(f"one of {said_ranks(listed)}", _MOST_SAID)
+    *others, last = (str(rank) for rank in listed)
+    return f"rank {', '.join(others)} or {last}" if others else f"rank {last}"
 
 
 def reason(ranks: Iterable[int]) -> str:
     """Why something has no rank."""
-    return f"sources disagree: rank {either(ranks)}"
+    return f"sources disagree: {either(ranks)}"
 
 
 def disputes(tables: Mapping[str, list[Rows]], workers: Workers, homes: Homes) -> Disputes:
     """All processes of which tables name different ranks, within one life of the process."""
     processes = _processes(tables, workers, homes)
     found = [dispute for process, claims in processes.items() for dispute in _contested(process, claims)]
+    shared = frozenset(_unnamed(processes))
     if not found:
-        return Disputes()
+        return Disputes(shared=shared)
     found += _children(processes, found)
     rows = {(claim.file, claim.line): reason(dispute.ranks) for dispute in found for claim in dispute.claims}
     lost = {dispute.process: reason(dispute.ranks) for dispute in found if isinstance(dispute.process, Worker)}
-    return Disputes(rows, lost, [dispute.note() for dispute in found])
+    return Disputes(rows, shared - rows.keys(), lost, [dispute.note() for dispute in found])
 
 
 def _processes(tables: Mapping[str, list[Rows]], workers: Workers, homes: Homes) -> dict[Process, list[Claim]]:
@@ -85,14 +104,17 @@ def _processes(tables: Mapping[str, list[Rows]], workers: Workers, homes: Homes)
             for row in table.rows:
                 rank, pid = row.integer("rank"), row.integer("pid")
                 if rank is not None or pid is not None:
-                    process = _process(row, pid, home, workers)
-                    found[process].append(Claim(kind, table.file, row.line, row.time, rank))
+                    node = row.text("node") or (workers.node_of(rank, home) if rank is not None else "")
+                    process = _process(row, node, home, workers)
+                    found[process].append(Claim(kind, table.file, row.line, row.time, rank, node))
     return found
 
 
-def _process(row: Row, pid: int | None, home: str, workers: Workers) -> Process:
-    node = row.text("node")
-    if pid is not None:
+def _process(row: Row, node: str, home: str, workers: Workers) -> Process:
+    pid = row.integer("pid")
+    rank = row.integer("rank")
+    # Two ranks on nodes that nobody knows may be two processes under one id, unless the rank's own is known.
+    if pid is not None and (node or rank is None or workers.has_pid(rank, home)):
         stated = row.fields.get("attempt")
         attempt = str(stated) if isinstance(stated, int | str) else ""
         if worker := workers.living(pid, node, row.time, home, attempt):
@@ -106,20 +128,56 @@ def _place(process: Process) -> tuple[str, str]:
 
 def _called(process: Process) -> str:
     pid, node = (process.pid, process.node) if isinstance(process, Worker) else (process[2], process[1])
-    return f"node {node}" if pid is None else f"process {pid} of node {node}"
+    if pid is None:
+        return f"node {node}"
+    return f"process {pid} of node {node}" if node else f"process {pid}"
 
 
 def _contested(process: Process, claims: list[Claim]) -> Iterator[_Dispute]:
+    for ranks, own in _at_once(process, claims):
+        if not _is_shared(process, own):
+            yield _Dispute(process, sorted(ranks), own)
+
+
+def _at_once(process: Process, claims: list[Claim]) -> Iterator[tuple[set[int], list[Claim]]]:
+    """The ranks, where they are several, that a process on a known node is said to be, and the rows that say so."""
     named = {claim.rank for claim in claims if claim.rank is not None}
     if isinstance(process, Worker):
         ranks = named | ({process.rank} if process.rank is not None else set())
         if len(ranks) > 1:
-            yield _Dispute(process, sorted(ranks), claims)
-    elif len(named) > 1 and process[2] is not None:
+            yield ranks, claims
+    elif len(named) > 1 and process[1] and process[2] is not None:
         # Nothing tells when it started; ranks that follow each other are different processes under one id.
         for low, high, ranks in _overlapping(claims):
-            own = [claim for claim in claims if low <= claim.time <= high]
-            yield _Dispute(process, sorted(ranks), own)
+            yield ranks, [claim for claim in claims if low <= claim.time <= high]
+
+
+def _is_shared(process: Process, claims: list[Claim]) -> bool:
+    """Whether an id is that of several ranks on a node, so that it says of none of them that it is another."""
+    if not isinstance(process, Worker) and process[2] == FIRST_PID:
+        return True
+    known = {process.rank} if isinstance(process, Worker) and process.rank is not None else set()
+    ranks: dict[str, set[int]] = defaultdict(lambda: set(known))
+    for claim in claims:
+        if claim.rank is not None:
+            ranks[claim.kind].add(claim.rank)
+    return any(len(named) >= _SHARED for named in ranks.values())
+
+
+def _unnamed(processes: dict[Process, list[Claim]]) -> Iterator[tuple[str, int]]:
+    """The rows without a rank whose process id may be that of another rank than the worker whose id is known."""
+    elsewhere: dict[tuple[str, int | None], set[int]] = defaultdict(set)
+    for process, claims in processes.items():
+        if not isinstance(process, Worker):
+            elsewhere[process[0], process[2]].update(claim.rank for claim in claims if claim.rank is not None)
+    for process, claims in processes.items():
+        if not isinstance(process, Worker):
+            continue
+        shared = any(_is_shared(process, own) for _, own in _at_once(process, claims))
+        others = elsewhere.get((process.job, process.pid), set()) - {process.rank}
+        for claim in claims:
+            if claim.rank is None and (shared or (others and not claim.node)):
+                yield claim.file, claim.line
 
 
 def _overlapping(claims: list[Claim]) -> list[tuple[int, int, set[int]]]:

@@ -33,7 +33,11 @@ class Owners:
     def find(self, file: str, row: Row) -> Worker | None:
         """The worker that a row speaks of; where sources disagree about its rank, by the process id alone."""
         rank = None if (file, row.line) in self._disputes.rows else row.integer("rank")
-        return self.workers.find(rank, row.text("node"), row.integer("pid"), row.time, self.home(file))
+        return self.workers.find(rank, row.text("node"), self._pid(file, row), row.time, self.home(file))
+
+    def _pid(self, file: str, row: Row) -> int | None:
+        """The process id of a row, if that tells whose it is."""
+        return None if (file, row.line) in self._disputes.shared else row.integer("pid")
 
     def identity(self, file: str, row: Row) -> Identity:
         """The identity for a captured row."""
@@ -42,7 +46,7 @@ class Owners:
             worker = self.find(file, row)
             attempt = worker.attempt if worker else self.workers.attempt_at(node, row.time, self.home(file))
             return Identity(job=self.job(file, node), attempt=attempt, node=node, rank_reason=reason)
-        return self.workers.identity(row.integer("rank"), node, row.integer("pid"), row.time, self.home(file))
+        return self.workers.identity(row.integer("rank"), node, self._pid(file, row), row.time, self.home(file))
 
     def of_process(self, file: str, node: str, pid: int, time: int) -> Worker | None:
         """The worker whose process runs on a node, null where sources disagree about its rank or nobody knows it."""

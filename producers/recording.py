@@ -29,13 +29,14 @@ from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
 from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
 from producers.voices import Spoken
-from producers.workers import Worker
+from producers.workers import NO_RANK, Worker
 from schemas.events import Log, Topology
 from schemas.identity import Identity
 
 __all__ = ["Arrival", "Inputs", "Recording", "UnreadableRecording", "Unused", "read_recording"]
 
 Progress = Callable[[str, int, int], None]
+NOBODYS = "nothing tells whose the stacks are; a name such as rank3.txt would"
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -183,8 +184,12 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from _announced(found)
     for table in contents.rows("metrics"):
         yield from metrics.observe(table, owners)
+    dumped = {one.file for one in contents.stacks}
     for table in contents.rows("stacks"):
-        yield from stacks.observe(table, owners)
+        seen = stacks.observe(table, owners)
+        yield from seen
+        if table.file in dumped and seen and all(one.identity.rank_reason == NO_RANK for one in seen):
+            yield Unused(table.file, 0, NOBODYS)
     captures = Captures(contents.rows("captures"), owners.beside)
     yield from collectives.observe(contents.dumps, captures, owners)
     yield from ras.observe(contents.reports, captures, owners, _span(contents))

@@ -13,6 +13,10 @@ from schemas.identity import Identity
 
 LEAD = 60 * SECOND
 """How long before it announces itself a worker's process may be seen."""
+NO_RANK = "the row names no rank"
+"""Why something that no source contradicts has no rank."""
+FIRST_PID = 1
+"""The id of the first process of every container."""
 NO_RUN = "recorded"
 """The job of a folder that names none."""
 
@@ -54,9 +58,11 @@ class Workers:
         self._job_of_node = job_of_node
         self._pids: dict[int, list[Worker]] = defaultdict(list)
         self._ranks: dict[int, list[Worker]] = defaultdict(list)
+        self._ranks_on: dict[tuple[str, str], set[int | None]] = defaultdict(set)
         self._starts: dict[tuple[str, str, int | None], list[int]] = defaultdict(list)
         self._identities: dict[Worker, Identity] = {}
         for worker in self.all:
+            self._ranks_on[worker.job, worker.node].add(worker.rank)
             if worker.pid is not None:
                 self._pids[worker.pid].append(worker)
             if worker.rank is not None:
@@ -77,10 +83,25 @@ class Workers:
     def by_pid(self, pid: int, node: str = "", time: int | None = None, job: str = "") -> Worker | None:
         """The worker with a process id, of those that had it one after the other the one at ``time``.
 
-        Where the node is not known, only if no other node has the same.
+        Where the node is not known, only if no other node has the same. Null if several had it at once (containers).
         """
         found = _on(self._pids.get(pid, []), node, job)
-        return _running(found, time) if len({worker.node for worker in found}) == 1 else None
+        if len({worker.node for worker in found}) != 1:
+            return None
+        worker = _running(found, time)
+        return None if worker is None or self._shares(worker, found, node) else worker
+
+    def _shares(self, worker: Worker, found: list[Worker], node: str) -> bool:
+        """Whether others of an attempt had the process id too, or may have had it as the first of their containers."""
+        if worker.pid == FIRST_PID and (not node or len(self._ranks_on[worker.job, worker.node]) > 1):
+            return True
+        own = worker.rank, worker.local_rank
+        return any(one.attempt == worker.attempt and (one.rank, one.local_rank) != own for one in found)
+
+    def node_of(self, rank: int, job: str) -> str:
+        """The node of a rank; empty if none is known, or several are."""
+        nodes = {worker.node for worker in self.of_rank(rank, "", job)}
+        return next(iter(nodes)) if len(nodes) == 1 else ""
 
     def living(self, pid: int, node: str, time: int, job: str, attempt: str) -> Worker | None:
         """The worker whose process had an id at a time, not one that had it before or after.
@@ -94,12 +115,19 @@ class Workers:
         if len({worker.node for worker in found}) != 1:
             return None
         worker = _running(found, time)
-        if worker is None or worker.start is None:
+        if worker is None or self._shares(worker, found, node):
+            return None
+        if worker.start is None:
             return worker
         starts = self._starts[worker.job, worker.node, worker.local_rank]
         after = bisect_right(starts, worker.start)
         ended = after < len(starts) and starts[after] <= time
         return None if ended or time < worker.start - LEAD else worker
+
+    def has_pid(self, rank: int, job: str) -> bool:
+        """Whether process ids of a rank are known, on a node without a name."""
+        own = self.of_rank(rank, "", job)
+        return any(worker.pid is not None for worker in own) and not any(worker.node for worker in own)
 
     def attempt_at(self, node: str, time: int, job: str) -> str:
         """The attempt that runs on a node at a time."""
@@ -127,7 +155,7 @@ class Workers:
             return self._identities[worker]
         job = job or self.job_of(node)
         if rank is None:
-            return Identity(job=job, node=node, rank_reason="the row names no rank")
+            return Identity(job=job, node=node, rank_reason=NO_RANK)
         return Identity(job=job, node=node, rank=rank, role="trainer")
 
 

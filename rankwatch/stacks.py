@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from producers.recording import Recording, read_recording
+from producers.workers import NO_RANK
 from rankwatch import diagnose, text
 from rankwatch.errors import UsageError
 from rankwatch.progress import watching
@@ -84,12 +85,11 @@ def _job(recording: Recording, folder: Path, asked: str | None) -> str:
 def _attempts(recording: Recording, job: str, attempts: list[Attempt], asked: str | None) -> list[Attempt]:
     """Those to show: more than one only where ranks are numbered anew in each worker group."""
     if not attempts:
-        reasons = "; ".join(f"{_stacks(count)}: {reason}" for reason, count in strangers(recording, job).items())
-        raise UsageError(
-            text.printable(
-                f"nothing tells whose the stacks of job {job} are ({reasons}); a name such as rank3.txt would"
-            )
-        )
+        counted = strangers(recording, job)
+        reasons = "; ".join(f"{_stacks(count)}: {reason}" for reason, count in counted.items())
+        # A name does not help where something contradicts it.
+        hint = "; a name such as rank3.txt would" if NO_RANK in counted else ""
+        raise UsageError(text.printable(f"nothing tells whose the stacks of job {job} are ({reasons}){hint}"))
     if asked is None:
         return newest(attempts)
     found = [one for one in attempts if asked in (one.name, one.name.rpartition("/")[2])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import msgspec
 
 from producers.inputs import Unused
@@ -10,11 +12,13 @@ from producers.owners import Owners
 from producers.rows import Fields, Row, Rows, printable, read_rows
 from producers.scan import Source
 from producers.times import SECOND
-from producers.workers import Worker
+from producers.workers import FIRST_PID, Worker
 from schemas.events import Topology
 
 _REUSED = 10 * SECOND
 """How far apart two starts under one process id must lie to be of two processes; no id comes back sooner."""
+_FEWEST = 3
+"""How many ranks under one process id are no contradiction between two rows, but processes of their own."""
 _MEASURED = ("_percent", "_bytes", "_switches", "status", "threads")
 
 
@@ -48,22 +52,33 @@ def starts(tables: list[Rows]) -> list[Start]:
     """All worker starts of one job in order of time, each process once."""
     rows = sorted((row for table in tables for row in table.rows), key=_order)
     found: list[Start] = []
-    latest: dict[tuple[str, int], Start] = {}
-    counted: dict[tuple[str, int], int] = {}
+    shared = _shared(rows)
+    latest: dict[tuple[str, int, int], Start] = {}
+    counted: dict[tuple[str, int, int], int] = {}
     for row in rows:
         node, pid = row.text("node"), row.integer("pid") or 0
-        before = latest.get((node, pid))
+        rank = row.integer("rank") or 0
+        # Under an id that is that of several, each rank is a process of its own.
+        apart = rank if (node, pid) in shared else -1
+        before = latest.get((node, pid, apart))
         if before is not None and not _reused(before.row, row):
             continue
         local_rank = row.integer("local_rank") or 0
-        count = counted.get((node, local_rank), 0)
-        counted[node, local_rank] = count + 1
+        count = counted.get((node, local_rank, apart), 0)
+        counted[node, local_rank, apart] = count + 1
         stated = row.fields.get("attempt")
         attempt = printable(str(stated))[:64] if isinstance(stated, int | str) and str(stated) else str(count)
-        rank = row.integer("rank") or 0
-        latest[node, pid] = Start(row, rank, local_rank, node, pid, attempt, row.text("role"))
-        found.append(latest[node, pid])
+        latest[node, pid, apart] = Start(row, rank, local_rank, node, pid, attempt, row.text("role"))
+        found.append(latest[node, pid, apart])
     return found
+
+
+def _shared(rows: list[Row]) -> set[tuple[str, int]]:
+    """The nodes and process ids that several ranks have: each container counts its processes from 1."""
+    ranks: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for row in rows:
+        ranks[row.text("node"), row.integer("pid") or 0].add(row.integer("rank") or 0)
+    return {place for place, own in ranks.items() if len(own) >= (_FEWEST if place[1] != FIRST_PID else 2)}
 
 
 def _reused(before: Row, row: Row) -> bool:

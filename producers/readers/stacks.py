@@ -57,9 +57,11 @@ def _whose(owners: Owners, file: str, row: Row) -> tuple[Identity, int]:
     if row.source != "inferred":
         return owners.identity(file, row), row.time
     worker = owners.find(file, row)
-    if worker is None or rank is None or worker.pid == pid:
+    if worker is None or rank is None:
         return owners.identity(file, row), _no_earlier(row.time, worker)
     same = owners.of_attempts(file, rank, row.text("node"))
+    if worker.pid == pid and sum(one.pid == pid for one in same) == 1:
+        return owners.identity(file, row), _no_earlier(row.time, worker)
     stated = [one for one in same if one.attempt == row.text("attempt")] or same
     if len(stated) != 1:
         reason = f"nothing tells which of the workers that were rank {rank} it is"

@@ -172,6 +172,18 @@ def test_stacks_of_nobody_known_are_no_picture_but_counted_beside_one(
     assert code == 0 and "left out: 1 stack of nobody known (the row names no rank)" in out
 
 
+def test_a_name_that_is_contradicted_is_no_advice(
+    tmp_path: Path, dumps: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (dumps / "pyspy_rank0.txt").rename(alone / "pyspy_rank1.txt")
+    starts = [{"rank": rank, "local_rank": rank, "node": "n", "pid": 100 + rank, "ts": 1795979667.3} for rank in (0, 1)]
+    (alone / "pids.jsonl").write_text("".join(json.dumps(start) + "\n" for start in starts))
+    code, _, err = ran(capsys, alone)
+    assert code == 2 and "(1 stack: sources disagree: rank 0 or 1)" in err and "rank3.txt" not in err
+
+
 @pytest.mark.parametrize(("job", "name"), [("a/../../b", "a-..-..-b"), ("../", ""), ("run-11", "run-11"), ("ü b", "b")])
 def test_a_jobs_name_leads_to_no_other_folder(job: str, name: str) -> None:
     assert files.safe_name(job) == name

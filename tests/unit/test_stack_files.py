@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
+from producers.disputes import reason
 from producers.readers import stackjson
 from producers.recording import Recording, read_recording
 from schemas.events import Frame, Log, Stack
@@ -334,6 +336,91 @@ def test_a_rank_that_was_numbered_anew_is_that_of_its_attempt(
     identity, event = only(read(tmp_path, {name: text}, RESTARTED))
     assert (identity.node, identity.attempt, identity.rank) == expected
     assert identity.rank_reason or event.time >= (TIME if identity.attempt == "1" else START) * 10**9
+
+
+def of_pid(pid: int) -> str:
+    return SPY.replace("5101", str(pid))
+
+
+def by_name(pid: int, ranks: Iterable[int | str], name: str = "rank{}.txt") -> dict[str, str | bytes]:
+    return {f"stacks/{name.format(rank)}": f"time: {TIME}\n{of_pid(pid)}" for rank in ranks}
+
+
+def starts_of(pid: int, ranks: Iterable[int], node: str) -> list[tuple[int, str, int, int]]:
+    return [(rank, node, pid, START) for rank in ranks]
+
+
+@pytest.mark.parametrize(
+    ("files", "starts", "ranks"),
+    [
+        # Each container counts its processes from 1: nothing is known of nodes, or each has its own, or they have one.
+        (by_name(1, range(4)), [], range(4)),
+        (by_name(24, range(2)), [], range(2)),
+        (by_name(1, range(4)), [(rank, f"pod{rank}", 1, START) for rank in range(4)], range(4)),
+        (by_name(1, range(4)), starts_of(1, range(4), "node01"), range(4)),
+        (by_name(1, range(2)), starts_of(1, range(2), "node01"), range(2)),
+        (by_name(24, range(4), "node01_rank{}.txt"), starts_of(24, range(4), "node01"), range(4)),
+        # Only one of them is known to have the id.
+        (by_name(24, range(4)), [(0, "node01", 24, START)], range(4)),
+        # On a node of its own a process is one rank's.
+        (by_name(5100, [0, 1], "node01_rank{}.txt"), STARTS, [None, None]),
+        (by_name(5100, [1]), [(0, "node01", 5100, START), (1, "node01", 5101, START)], [None]),
+        (by_name(5100, [1]), [(0, "", 5100, START), (1, "", 5101, START)], [None]),
+        (by_name(1, range(4)), starts_of(1, range(4), ""), range(4)),
+        # What names nobody is nobody's where the id may be several ranks'.
+        (by_name(1, ["a"], "{}.txt"), starts_of(1, range(2), "node01"), [None]),
+        (by_name(1, ["a"], "{}.txt"), [(0, "node01", 1, START), (1, "node01", 7, START)], [None]),
+        (by_name(24, ["a"], "node01_{}.txt"), starts_of(24, range(4), "node01"), [None]),
+        (by_name(24, [1, 2]) | by_name(24, ["a"], "{}.txt"), [(0, "node01", 24, START)], [1, 2, None]),
+        (
+            by_name(24, [1, 2], "node01_rank{}.txt") | by_name(24, ["a"], "node01_{}.txt"),
+            [(0, "node01", 24, START)],
+            [1, 2, None],
+        ),
+        (by_name(24, ["a"], "{}.txt"), [(0, "node01", 24, START)], [0]),
+    ],
+)
+def test_a_process_id_that_several_ranks_have_says_nothing(
+    tmp_path: Path, files: dict[str, str | bytes], starts: list[tuple[int, str, int, int]], ranks: Sequence[int | None]
+) -> None:
+    found = read(tmp_path, files, starts)
+    named = [identity.rank for identity, _ in stacks(found)]
+    assert sorted(named, key=str) == sorted(ranks, key=str)
+    disagree = any("sources disagree" in note for note in reasons(found))
+    assert disagree == any("sources disagree" in identity.rank_reason for identity, _ in stacks(found))
+    assert not disagree or set(ranks) == {None}
+
+
+def test_starts_under_one_process_id_are_each_a_workers(tmp_path: Path) -> None:
+    found = read(tmp_path, {}, starts_of(1, range(4), "node01"))
+    told = [(a.batch.identity.rank, a.batch.identity.attempt) for a in found.arrivals for _ in a.batch.events]
+    assert sorted(told, key=str) == [(rank, "0") for rank in range(4)]
+
+
+def test_a_rank_that_had_one_process_id_twice_is_not_told_apart_by_it(tmp_path: Path) -> None:
+    starts = [(1, "node01", 24, START), (1, "node01", 24, TIME)]
+    identity, _ = only(read(tmp_path, {"stacks/rank1.txt": of_pid(24)}, starts))
+    assert identity.rank is None and "which of the workers" in identity.rank_reason
+
+
+def test_stacks_of_nobody_say_what_would_help(tmp_path: Path) -> None:
+    found = read(tmp_path, by_name(1, range(3), "llm-worker-{}.txt"), [])
+    assert {identity.rank for identity, _ in stacks(found)} == {None}
+    said = [note for note in reasons(found) if note != "empty file"]
+    assert said == ["nothing tells whose the stacks are; a name such as rank3.txt would"] * 3
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ([5, 0], "rank 0 or 5"),
+        ([0, 3, 5], "rank 0, 3 or 5"),
+        (range(512), "one of ranks 0-511"),
+        (range(0, 512, 2), "one of ranks 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,…"),
+    ],
+)
+def test_ranks_that_sources_name_are_listed_briefly(ranks: Iterable[int], said: str) -> None:
+    assert reason(ranks) == f"sources disagree: {said}" and len(said) <= 60
 
 
 @pytest.mark.parametrize("text", FORMS)
