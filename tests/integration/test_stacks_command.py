@@ -66,7 +66,7 @@ def test_dumps_alone_are_drawn_without_a_time(dumps: Path, capsys: pytest.Captur
     ]
     assert Path("recorded-stacks/stacks.folded").read_text() == (
         "trainer MainThread;<module> (train.py:9);step (train.py:40);all_reduce (distributed_c10d.py:2799) 3\n"
-        "trainer MainThread;<module> (train.py:9);step (train.py:40);read (data.py:7) 1\n"
+        "trainer MainThread;<module> (train.py:9);step (train.py:31);read (data.py:7) 1\n"
     )
 
 
@@ -192,6 +192,19 @@ def test_recorded_jobs(job: str, said: list[str], capsys: pytest.CaptureFixture[
     code, out, _ = ran(capsys, SHARED / job, "--format", "svg")
     assert code == 0
     assert [part for part in said if part not in out] == []
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs the recorded jobs in ../shared")
+@pytest.mark.parametrize(
+    ("job", "stack"),
+    [
+        ("pp-hang", "<module> (train2.py:90);wait_for_shard_server (train2.py:62) 1"),
+        ("ckpt-stall", "<module> (train.py:158) 1"),
+    ],
+)
+def test_a_rank_apart_is_folded_at_its_own_lines(job: str, stack: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ran(capsys, SHARED / job, "--format", "folded", "--out", "out")
+    assert f"trainer MainThread;{stack}\n" in Path("out/stacks.folded").read_text()
 
 
 def test_formats_are_those_that_the_command_line_offers() -> None:
