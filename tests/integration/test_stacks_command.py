@@ -104,6 +104,24 @@ def test_what_others_wrote_is_left_alone(dumps: Path, capsys: pytest.CaptureFixt
     assert [file.name for file in Path("out").iterdir()] == ["stacks.folded"]
 
 
+@pytest.mark.parametrize("time", ["2026-11-28", "2026-11-29T18:40:00Z"])
+def test_a_time_without_samples_is_told_when_there_are_some(
+    time: str, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = ran(capsys, recording, "--at", time)
+    assert (code, out, err.count("\n")) == (2, "", 1) and not list(Path.cwd().iterdir())
+    assert "no sample of job run-11, attempt 0, lies in the minute before 2026-11-2" in err
+    assert "; the first is of 2026-11-29T18:10:" in err and err.endswith("Z\n")
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("mine")
+    code, out, err = ran(capsys, dumps, "--out", "file/a\nb")
+    said = "rankwatch: cannot write into file/a b: not a directory; give another folder by --out\n"
+    assert (code, err) == (2, said)
+    assert "rank 2 in read (data.py:7)" in out and "wrote" not in out
+
+
 def test_what_was_changed_since_or_is_a_link_is_left_alone(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(capsys, dumps, "--out", "out")[0] == 0
     assert ran(capsys, dumps, "--out", "out")[0] == 0
@@ -140,6 +158,7 @@ def test_a_mark_that_names_files_elsewhere_removes_nothing(dumps: Path, capsys: 
     [
         (["--at", "soon"], "'soon' is no time"),
         (["--at", "2020-01-01"], "shows frames in the minute before 2020-01-01T00:00:00.000Z"),
+        (["--out", ""], "--out names no folder"),
         (["--attempt", "7"], "no stacks of attempt 7; there are some of 0"),
         (["--job", "b"], "no stacks of job b in "),
     ],
