@@ -15,7 +15,7 @@ from rankwatch.errors import UsageError
 from rankwatch.progress import watching
 from rankwatch.stackviews import files, folded
 from rankwatch.stackviews.attempts import Attempt, anomalies_of, attempts_of, jobs_of, newest, strangers
-from rankwatch.stackviews.chosen import NO_FRAMES, OTHER_TIMES, Chosen, at_time, chosen, untimed
+from rankwatch.stackviews.chosen import NO_FRAMES, OTHER_TIMES, REACH_NS, Chosen, at_time, chosen, untimed
 from rankwatch.stackviews.picture import Picture
 from rankwatch.stackviews.variants import by_kind, lines_apart
 from rankwatch.times import parse_time
@@ -34,6 +34,8 @@ READ = "they are read from py-spy (text, JSON, JSON lines), pystack, faulthandle
 def run(arguments: argparse.Namespace) -> int:
     """Read, choose, say and write."""
     at = None if arguments.at is None else parse_time(arguments.at)
+    if arguments.out == "":
+        raise UsageError("--out names no folder; without it the files go into JOB-stacks in the current folder")
     recording = read_recording(arguments.folder)
     job = _job(recording, arguments.folder, arguments.job)
     out, errors = text.console(), text.console(stderr=True)
@@ -43,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     shown = _attempts(recording, job, attempts, arguments.attempt)
     pictures = [_picture(found, job, attempt, at) for attempt in shown]
     lines = [line for picture in pictures for line in ("", picture.title, *picture.lines)][1:]
-    folder = arguments.out or Path(f"{files.safe_name(job) or 'job'}-stacks")
+    folder = Path(arguments.out or f"{files.safe_name(job) or 'job'}-stacks")
     texts = _texts(shown, pictures, arguments.format or list(files.FORMATS))
     shows = "".join(map(folded.render, pictures)) + "\n".join(lines)
     try:
@@ -118,13 +120,19 @@ def _picture(found: diagnose.Diagnosis, job: str, attempt: Attempt, at: int | No
 
 
 def _nothing(job: str, attempt: Attempt, taken: Chosen, at: int | None) -> str:
+    whose = f"no sample of job {job}, attempt {attempt.name},"
+    times = sorted(stack.time for _, stack in attempt.stacks if not untimed(stack))
+    when = ""
+    if at is not None:
+        when = f" in the minute before {moment(at)}"
+        if times:
+            span = f"the first is of {moment(times[0])}, the last of {moment(times[-1])}"
+            if not any(at - REACH_NS <= time <= at for time in times):
+                return text.printable(f"{whose} lies{when}; {span}")
+            when += f"; {span}"
     failures = sorted({sample.failure for sample in taken.samples} - {NO_FRAMES, OTHER_TIMES})
     why = f"; {', '.join(failures[:MOST_REASONS])}" if failures else ""
-    when = f" in the minute before {moment(at)}" if at is not None else ""
-    times = [stack.time for _, stack in attempt.stacks if not untimed(stack)]
-    if at is not None and times:
-        when += f"; samples lie from {moment(min(times))} to {moment(max(times))}"
-    return text.printable(f"no sample of job {job}, attempt {attempt.name}, shows frames{when}{why}")
+    return text.printable(f"{whose} shows frames{when}{why}")
 
 
 def _when(taken: Chosen, at: int | None) -> Iterator[str]:

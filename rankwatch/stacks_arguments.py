@@ -27,7 +27,6 @@ def add_command(
     stacks.add_argument("folder", type=Path, metavar="DIR", help="recorded files of a job, as for diagnose")
     stacks.add_argument(
         "--out",
-        type=Path,
         metavar="FOLDER",
         help="where the files go (default: JOB-stacks in the current folder); nothing foreign is overwritten",
     )

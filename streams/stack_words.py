@@ -7,6 +7,7 @@ from collections.abc import Collection
 from schemas.events import MAIN_THREAD
 from schemas.identity import rank_ranges, said_ranks, shortened
 from streams.stack_classes import NO_SAMPLE, StackClass, StackGroup, by_reason
+from streams.stacks import frame_name, place
 
 SHOWN_PLACES = 6
 SHOWN_KINDS = 3
@@ -54,11 +55,54 @@ def _main_line(one: StackClass, classes: list[StackClass], most: int, *, named: 
 
 def _places(one: StackClass, most: int, more: dict[int, str] | None = None) -> list[str]:
     shown = one.groups[:most]
-    parts = [f"{_ranks(group.ranks)} in {group.place}{(more or {}).get(id(group), '')}" for group in shown]
+    alike: dict[str, list[StackGroup]] = {}
+    for group in shown:
+        alike.setdefault(group.place, []).append(group)
+    apart = {id(group): words for groups in alike.values() for group, words in _told_apart(groups)}
+    told: dict[str, set[int]] = {}
+    for group in shown:
+        words = f"{group.place}{apart[id(group)]}{(more or {}).get(id(group), '')}"
+        told.setdefault(words, set()).update(group.ranks)
+    parts = [f"{_ranks(ranks)} in {words}" for words, ranks in told.items()]
     rest = {rank for group in one.groups[most:] for rank in group.ranks}
     if rest:
         parts.append(f"{_ranks(rest)} in {len(one.groups) - most} other places")
     return parts
+
+
+def _told_apart(groups: list[StackGroup]) -> list[tuple[StackGroup, str]]:
+    """What tells groups apart that stand in one place: who called it, and where that does not, how deep they are."""
+    if len(groups) == 1:
+        return [(groups[0], "")]
+    ways = _ways(groups)
+    if "" in ways or len(set(ways)) < len(ways):
+        ways = [f"{way}, {_depth(group)} deep" for group, way in zip(groups, ways, strict=True)]
+    return list(zip(groups, ways, strict=True))
+
+
+def _ways(groups: list[StackGroup]) -> list[str]:
+    """Of each group the first frame that sets it apart from all others; nothing where that is the place itself."""
+    stacks = [group.frames for group in groups]
+    if any(group.sample.outer for group in groups):
+        # Where the outermost frames are not known, only the innermost stand at the same depth.
+        stacks = [frames[::-1] for frames in stacks]
+    names = [[frame_name(frame) for frame in frames] for frames in stacks]
+    ways = []
+    for group, frames, own in zip(groups, stacks, names, strict=True):
+        alike = [others for others in names if others is not own]
+        at = 0
+        while alike and at < len(own):
+            alike = [others for others in alike if others[at : at + 1] == own[at : at + 1]]
+            at += 1
+        caller = place([frames[at - 1]])
+        ways.append("" if alike or caller in group.place else f" through {caller}")
+    return ways
+
+
+def _depth(group: StackGroup) -> str:
+    count = len(group.frames)
+    frames = f"{count} frame{'s' if count > 1 else ''}"
+    return f"over {frames}" if group.sample.outer else frames
 
 
 def _kind(one: StackClass) -> str:

@@ -18,13 +18,17 @@ from streams.stacks import frame_name
 class Node(msgspec.Struct, kw_only=True):
     """A frame under those that called it: ``ranks`` came through it, ``ends`` are those whose stacks end here.
 
-    ``frame`` has the longest names that were told and the line at which most ranks are, the smallest of several.
-    ``children`` are in order of their names. The root is a node without names that all ranks came through.
+    ``name`` is what its frames have in common; ``frame`` has the longest names that were told and the line at which
+    most ranks are, the smallest of several. Where stacks end, ``lines`` are those of all frames from the outermost one
+    to this one, as most who end here have them. ``children`` are in order of their names. The root is a node without
+    names that all ranks came through.
     """
 
+    name: str = ""
     frame: Frame
     ranks: frozenset[int]
     ends: frozenset[int]
+    lines: tuple[int, ...] = ()
     children: list[Node] = []
 
     def walk(self) -> Iterator[list[Node]]:
@@ -52,20 +56,24 @@ def merged(stacks: Iterable[tuple[int, Sequence[Frame]]]) -> Node:
         root.ranks |= ranks
         node = root
         for frame in path:
-            node = node.children.setdefault(frame_name(frame), _Growing())
+            name = frame_name(frame)
+            node = node.children.setdefault(name, _Growing(name))
             node.ranks |= ranks
             node.seen[frame] += len(ranks)
         node.ends |= ranks
+        node.ending[tuple(frame.line for frame in path)] += len(ranks)
     return root.grown()
 
 
 class _Growing:
     """A node while stacks are still added."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
         self.ranks: set[int] = set()
         self.ends: set[int] = set()
         self.seen: Counter[Frame] = Counter()
+        self.ending: Counter[tuple[int, ...]] = Counter()
         self.children: dict[str, _Growing] = {}
 
     def grown(self) -> Node:
@@ -78,9 +86,11 @@ class _Growing:
         done: dict[int, Node] = {}
         for growing in reversed(order):
             done[id(growing)] = Node(
+                name=growing.name,
                 frame=_told(growing.seen),
                 ranks=frozenset(growing.ranks),
                 ends=frozenset(growing.ends),
+                lines=min(growing.ending, key=lambda lines: (-growing.ending[lines], lines), default=()),
                 children=[done.pop(id(child)) for _, child in sorted(growing.children.items())],
             )
         return done[id(self)]

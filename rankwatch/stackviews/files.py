@@ -12,7 +12,7 @@ import msgspec
 
 from rankwatch.errors import UsageError
 from rankwatch.stackviews import flame, folded, speedscope, svg
-from rankwatch.stackviews.picture import Picture
+from rankwatch.stackviews.picture import Picture, one_line
 
 MARK = ".rankwatch-stacks.json"
 """Has a hash of each file that was written: what is still the same may be replaced."""
@@ -38,15 +38,22 @@ def write(folder: Path, texts: Mapping[str, str], shows: str) -> tuple[list[Path
 
     What an earlier call wrote there is replaced. What shows something else than ``shows``, which stands for all that is
     seen, and is not written again, is removed and returned too. Raises UsageError for a file that is not from here or
-    was changed since, before anything is written, and OSError.
+    was changed since, before anything is written, and where nothing can be written.
     """
+    try:
+        return _written(folder, texts, _digest(shows.encode()))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot write into {one_line(str(folder))}: {reason}; give another folder by --out") from None
+
+
+def _written(folder: Path, texts: Mapping[str, str], shown: str) -> tuple[list[Path], list[Path]]:
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; --out names the one that the files go into")
+        raise UsageError(f"{one_line(str(folder))} is no folder; --out names the one that the files go into")
     before = _mark_of(folder)
     for name in texts:
         _check(folder / name, before.files.get(name))
     folder.mkdir(parents=True, exist_ok=True)
-    shown = _digest(shows.encode())
     kept = {name: digest for name, digest in before.files.items() if name not in texts and before.shows == shown}
     removed = []
     for name, digest in before.files.items():
@@ -69,7 +76,8 @@ class _Mark(msgspec.Struct, frozen=True):
 
 def _check(file: Path, digest: str | None) -> None:
     if os.path.lexists(file) and (digest is None or _digest_of(file) != digest):
-        raise UsageError(f"{file} is not what rankwatch wrote there; move it away, or give another folder by --out")
+        name = one_line(str(file))
+        raise UsageError(f"{name} is not what rankwatch wrote there; move it away, or give another folder by --out")
 
 
 def _mark_of(folder: Path) -> _Mark:

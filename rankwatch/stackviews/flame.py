@@ -1,6 +1,7 @@
 """FLAME's merged stacks: ``frame (file:line)@has|missing;...;innermost (file:line) @has|missing 1``.
 
-Ranges of ranks are joined by ``/``. Ranks that were not observed are neither there nor missing, and the format has no
+Ranges of ranks are joined by ``/``. A frame is told at the line of most of those whose stack it is, and has those of
+whose stacks this line is told. Ranks that were not observed are neither there nor missing, and the format has no
 word for them: they are told elsewhere.
 """
 
@@ -20,23 +21,54 @@ def render(picture: Picture) -> str:
 
 def _lines(one: StackClass) -> list[str]:
     ranges = Ranges(one.tree.ranks, "/")
-    known: dict[int, str] = {}
-
-    def told(node: Node) -> str:
-        if id(node) not in known:
-            known[id(node)] = f"{_frame(node.frame)}{_ranked(node, ranges)}"
-        return known[id(node)]
-
-    root = f"{in_a_path(one.name)} (:0){_ranked(one.tree, ranges)}"
-    lines = []
-    for path in stacks_of(one.tree):
-        above = ";".join([root, *map(told, path[:-1])])
-        lines.append(f"{above};{_frame(path[-1].frame)} {_ranked(path[-1], ranges)} 1\n")
-    return lines
+    split = _Split()
+    stacks = [split.of(path, frames) for path, frames in stacks_of(one.tree)]
+    names = [_frame(frame) for frame in split.frames]
+    ranked = [_ranked(ranks, ranges) for ranks in split.ranks()]
+    root = f"{in_a_path(one.name)} (:0){_ranked(one.tree.ranks, ranges)}"
+    told = [f"{name}{who}" for name, who in zip(names, ranked, strict=True)]
+    return [
+        f"{';'.join([root, *(told[at] for at in stack[:-1])])};{names[stack[-1]]} {ranked[stack[-1]]} 1\n"
+        for stack in stacks
+    ]
 
 
-def _ranked(node: Node, ranges: Ranges) -> str:
-    there, missing = ranges.of(node.ranks)
+class _Split:
+    """The frames of a class split by the lines that its stacks are told at; whoever is at another line is not there."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self._ends: list[list[frozenset[int]]] = []
+        self._above: list[int] = []
+        self._known: dict[tuple[int, int, int], int] = {}
+
+    def of(self, path: list[Node], frames: list[Frame]) -> list[int]:
+        """Take in a stack, which ends at the last node; returns where its frames stand in ``frames``."""
+        stack: list[int] = []
+        above = -1
+        for node, frame in zip(path, frames, strict=True):
+            at = self._known.setdefault((above, id(node), frame.line), len(self.frames))
+            if at == len(self.frames):
+                self.frames.append(frame)
+                self._ends.append([])
+                self._above.append(above)
+            self._ends[at].append(path[-1].ends)
+            stack.append(at)
+            above = at
+        return stack
+
+    def ranks(self) -> list[frozenset[int]]:
+        """Of each frame the ranks whose stacks lead through it."""
+        found: list[frozenset[int]] = []
+        for ends, above in zip(self._ends, self._above, strict=True):
+            # Without a fork they are those of the caller, which in deep stacks spares most of the work.
+            same = above >= 0 and len(ends) == len(self._ends[above])
+            found.append(found[above] if same else frozenset().union(*ends))
+        return found
+
+
+def _ranked(ranks: frozenset[int], ranges: Ranges) -> str:
+    there, missing = ranges.of(ranks)
     return f"@{there}|{missing}"
 
 

@@ -125,7 +125,7 @@ def _places_of(one: StackClass, variants: list[list[Variant]]) -> _Places:
         path, node = [], one.tree
         for frame in group.frames:
             if id(node) not in children:
-                children[id(node)] = {frame_name(child.frame): child for child in node.children}
+                children[id(node)] = {child.name: child for child in node.children}
             node = children[id(node)][frame_name(frame)]
             path.append(node)
         apart[id(node)] = group.minority
@@ -156,7 +156,7 @@ def _branches(one: StackClass, apart: dict[int, bool]) -> list[_Branch]:
         if node.ends and id(node) not in apart:
             branch.others |= node.ends
             branch.other_places += 1
-        drawn.sort(key=lambda child: (columns[id(child)], -len(child.ranks), min(child.ranks), frame_name(child.frame)))
+        drawn.sort(key=lambda child: (columns[id(child)], -len(child.ranks), min(child.ranks), child.name))
         branch.children = [_Branch(chain=[child]) for child in drawn]
         waiting.extend(zip(branch.children, drawn, strict=True))
     for branch in reversed(order):

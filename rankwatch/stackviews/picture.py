@@ -96,6 +96,16 @@ def _without(whole: Runs, part: Runs) -> Runs:
     return left
 
 
-def stacks_of(tree: Node) -> Iterator[list[Node]]:
-    """For each node at which stacks end, the nodes that lead to it, itself last; the list is reused."""
-    return (path for path in tree.walk() if path[-1].ends)
+def stacks_of(tree: Node) -> Iterator[tuple[list[Node], list[Frame]]]:
+    """For each node at which stacks end, the nodes that lead to it, itself last, and their frames; the first is reused.
+
+    The frames are at the lines of most of those who end there, not of most who came through them.
+    """
+    for path in tree.walk():
+        end = path[-1]
+        if end.ends:
+            yield path, [_at(node.frame, line) for node, line in zip(path, end.lines, strict=True)]
+
+
+def _at(frame: Frame, line: int) -> Frame:
+    return frame if frame.line == line else Frame(frame.function, frame.file, line)

@@ -1,14 +1,18 @@
-"""Speedscope's JSON: of each class a profile of all its stacks and one of each place, weighted by ranks."""
+"""Speedscope's JSON: of each class a profile of all its stacks and one of each place, weighted by ranks.
+
+Lines are those of most of the ranks that stand in a place.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from rankwatch.stackviews.picture import LONGEST_NAME, Picture, counted, one_line
+from rankwatch.stackviews.picture import LONGEST_NAME, Picture, counted, one_line, stacks_of
 from schemas.events import Frame
 from schemas.identity import rank_ranges, shortened
 from streams.stack_classes import StackClass, StackGroup
+from streams.stacks import frame_name
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 MOST_PLACES = 32
@@ -53,13 +57,15 @@ class _Frames:
 
 def _profiles(one: StackClass, frames: _Frames) -> list[dict[str, Any]]:
     name = one_line(one.name)
-    whole = _profile(f"{name}: {len(one.tree.ranks)} ranks", one.groups, frames)
+    told = {tuple(node.name for node in path): stack for path, stack in stacks_of(one.tree)}
+    stacks = [(frames.of(told[tuple(map(frame_name, group.frames))]), len(group.ranks)) for group in one.groups]
+    whole = _profile(f"{name}: {len(one.tree.ranks)} ranks", stacks)
     if len(one.groups) == 1:
         return [whole]
     contrasted = any(group.minority for group in one.groups)
     places = [
-        _profile(f"{name}: {_said(group, contrasted)} {_who(group)}", [group], frames)
-        for group in one.groups[:MOST_PLACES]
+        _profile(f"{name}: {_said(group, contrasted)} {_who(group)}", [stack])
+        for group, stack in zip(one.groups[:MOST_PLACES], stacks, strict=False)
     ]
     return [whole, *places]
 
@@ -74,14 +80,13 @@ def _said(group: StackGroup, contrasted: bool) -> str:
     return "minority," if group.minority else "majority,"
 
 
-def _profile(name: str, groups: list[StackGroup], frames: _Frames) -> dict[str, Any]:
-    weights = [len(group.ranks) for group in groups]
+def _profile(name: str, stacks: list[tuple[list[int], int]]) -> dict[str, Any]:
     return {
         "type": "sampled",
         "name": name,
         "unit": "none",
         "startValue": 0,
-        "endValue": sum(weights),
-        "samples": [frames.of(group.frames) for group in groups],
-        "weights": weights,
+        "endValue": sum(ranks for _, ranks in stacks),
+        "samples": [frames for frames, _ in stacks],
+        "weights": [ranks for _, ranks in stacks],
     }

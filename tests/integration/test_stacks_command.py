@@ -66,7 +66,7 @@ def test_dumps_alone_are_drawn_without_a_time(dumps: Path, capsys: pytest.Captur
     ]
     assert Path("recorded-stacks/stacks.folded").read_text() == (
         "trainer MainThread;<module> (train.py:9);step (train.py:40);all_reduce (distributed_c10d.py:2799) 3\n"
-        "trainer MainThread;<module> (train.py:9);step (train.py:40);read (data.py:7) 1\n"
+        "trainer MainThread;<module> (train.py:9);step (train.py:31);read (data.py:7) 1\n"
     )
 
 
@@ -102,6 +102,24 @@ def test_what_others_wrote_is_left_alone(dumps: Path, capsys: pytest.CaptureFixt
     assert "rank 2 in read (data.py:7)" in out and "wrote" not in out
     assert "out/stacks.folded is not what rankwatch wrote there" in err
     assert [file.name for file in Path("out").iterdir()] == ["stacks.folded"]
+
+
+@pytest.mark.parametrize("time", ["2026-11-28", "2026-11-29T18:40:00Z"])
+def test_a_time_without_samples_is_told_when_there_are_some(
+    time: str, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = ran(capsys, recording, "--at", time)
+    assert (code, out, err.count("\n")) == (2, "", 1) and not list(Path.cwd().iterdir())
+    assert "no sample of job run-11, attempt 0, lies in the minute before 2026-11-2" in err
+    assert "; the first is of 2026-11-29T18:10:" in err and err.endswith("Z\n")
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("mine")
+    code, out, err = ran(capsys, dumps, "--out", "file/a\nb")
+    said = "rankwatch: cannot write into file/a b: not a directory; give another folder by --out\n"
+    assert (code, err) == (2, said)
+    assert "rank 2 in read (data.py:7)" in out and "wrote" not in out
 
 
 def test_what_was_changed_since_or_is_a_link_is_left_alone(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,6 +158,7 @@ def test_a_mark_that_names_files_elsewhere_removes_nothing(dumps: Path, capsys: 
     [
         (["--at", "soon"], "'soon' is no time"),
         (["--at", "2020-01-01"], "shows frames in the minute before 2020-01-01T00:00:00.000Z"),
+        (["--out", ""], "--out names no folder"),
         (["--attempt", "7"], "no stacks of attempt 7; there are some of 0"),
         (["--job", "b"], "no stacks of job b in "),
     ],
@@ -204,6 +223,19 @@ def test_recorded_jobs(job: str, said: list[str], capsys: pytest.CaptureFixture[
     code, out, _ = ran(capsys, SHARED / job, "--format", "svg")
     assert code == 0
     assert [part for part in said if part not in out] == []
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs the recorded jobs in ../shared")
+@pytest.mark.parametrize(
+    ("job", "stack"),
+    [
+        ("pp-hang", "<module> (train2.py:90);wait_for_shard_server (train2.py:62) 1"),
+        ("ckpt-stall", "<module> (train.py:158) 1"),
+    ],
+)
+def test_a_rank_apart_is_folded_at_its_own_lines(job: str, stack: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ran(capsys, SHARED / job, "--format", "folded", "--out", "out")
+    assert f"trainer MainThread;{stack}\n" in Path("out/stacks.folded").read_text()
 
 
 def test_formats_are_those_that_the_command_line_offers() -> None:

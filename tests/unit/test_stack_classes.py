@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from schemas.events import Frame
@@ -94,6 +95,61 @@ def test_many_places_are_counted_rather_than_told() -> None:
 
     assert said(classes_of(samples, roles(9)), most=2) == [
         "rank 0 in f0 (a.py:1); rank 1 in f1 (a.py:1); ranks 2-8 in 7 other places"
+    ]
+
+
+BUSY = Frame("busy", "/srv/train.py", 47)
+FORWARD, BACKWARD, LAYER = (Frame(name, "/srv/train.py", 51) for name in ("forward", "backward", "layer"))
+
+
+@pytest.mark.parametrize(
+    ("stacks", "line"),
+    [
+        (
+            [(STEP, FORWARD, BUSY), (STEP, BACKWARD, BUSY)],
+            "rank 0 in busy (train.py:47) through forward (train.py:51); "
+            "rank 1 in busy (train.py:47) through backward (train.py:51)",
+        ),
+        (
+            [(STEP, FORWARD, BUSY), (STEP, FORWARD, LAYER, BUSY), (STEP, BACKWARD, BUSY), (STEP, READ)],
+            "rank 0 in busy (train.py:47), 3 frames deep; "
+            "rank 1 in busy (train.py:47) through layer (train.py:51), 4 frames deep; "
+            "rank 2 in busy (train.py:47) through backward (train.py:51), 3 frames deep; rank 3 in read (files.py:12)",
+        ),
+        (
+            [(BUSY,), (STEP, BUSY)],
+            "rank 0 in busy (train.py:47), 1 frame deep; "
+            "rank 1 in busy (train.py:47) through step (train.py:40), 2 frames deep",
+        ),
+        (
+            [(BUSY,) * 9, (BUSY,) * 7, (BUSY,) * 9],
+            "ranks 0,2 in busy (train.py:47), 9 frames deep; rank 1 in busy (train.py:47), 7 frames deep",
+        ),
+        (
+            [
+                (FORWARD, LAYER, BUSY),
+                (FORWARD, FORWARD, BUSY),
+                (BACKWARD, LAYER, BUSY),
+                (BACKWARD, FORWARD, BUSY),
+            ],
+            "ranks 0,2 in busy (train.py:47) through layer (train.py:51), 3 frames deep; "
+            "ranks 1,3 in busy (train.py:47) through forward (train.py:51), 3 frames deep",
+        ),
+    ],
+    ids=["callers", "one goes on", "no caller", "a recursion", "callers of one name"],
+)
+def test_one_place_by_different_ways_is_never_said_twice(stacks: list[tuple[Frame, ...]], line: str) -> None:
+    samples = [sample(rank, *frames) for rank, frames in enumerate(stacks)]
+
+    assert said(classes_of(samples, roles(len(stacks)))) == [line]
+
+
+def test_of_stacks_whose_outermost_frames_are_not_known_the_nearest_callers_are_compared() -> None:
+    cut = msgspec.structs.replace(sample(0, FORWARD, LAYER, BUSY), outer=5)
+
+    assert said(classes_of([cut, sample(1, STEP, FORWARD, BUSY)], roles(2))) == [
+        "rank 0 in busy (train.py:47) through layer (train.py:51); "
+        "rank 1 in busy (train.py:47) through forward (train.py:51)"
     ]
 
 

@@ -149,6 +149,31 @@ def test_ranks_of_one_place_at_different_lines_of_own_code_are_told_apart_where_
     assert "line 40: 3 ranks 0-1,3\nline 41: rank 2\n" in "".join(tooltips(svg.render(shown)))
 
 
+def test_a_stack_is_told_at_the_lines_of_most_who_stand_there_and_has_nobody_at_other_lines() -> None:
+    elsewhere = [sample(5, Frame("step", "/srv/train.py", 31), NEXT), sample(6, Frame("step", "/srv/train.py", 33))]
+    shown = picture([*at_lines(41, 40, 40, 40, 40), *elsewhere], 7)
+    assert folded.render(shown) == (
+        "trainer MainThread;step (train.py:33) 1\n"
+        "trainer MainThread;step (train.py:31);__next__ (dataloader.py:630) 1\n"
+        "trainer MainThread;step (train.py:40);all_reduce (distributed_c10d.py:2799) 5\n"
+    )
+    assert [line.split(";")[1] for line in flame.render(shown).splitlines()] == [
+        "step (/srv/train.py:33) @6|0-5 1",
+        "step (/srv/train.py:31)@5|0-4/6",
+        "step (/srv/train.py:40)@0-4|5-6",
+    ]
+    found = json.loads(speedscope.render(shown))
+    whole = found["profiles"][0]
+    lines = [found["shared"]["frames"][stack[0]]["line"] for stack in whole["samples"]]
+    assert (whole["weights"], lines) == ([5, 1, 1], [40, 31, 33])
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_names_that_read_alike_in_other_parts_are_one_frame(render: Callable[[Picture], str]) -> None:
+    samples = [sample(0, Frame("a b", "c.py", 1)), sample(1, Frame("a", "b c.py", 1))]
+    assert "a b" in render(picture(samples, 2))
+
+
 @pytest.mark.parametrize(
     "samples",
     [

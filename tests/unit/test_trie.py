@@ -44,6 +44,16 @@ def test_the_line_of_most_ranks_is_shown_the_smallest_of_several() -> None:
     assert tree.children[0].frame.line == 5
 
 
+def test_where_stacks_end_there_are_the_lines_of_most_who_end_there() -> None:
+    at = [Frame("f", "a.py", 5), Frame("f", "a.py", 7)]
+    stacks = [(0, [at[0], NEXT]), (1, [at[1], NEXT]), (2, [at[1], NEXT]), (3, [at[0], REDUCE]), (4, [at[0]])]
+
+    lines = {"/".join(node.frame.function for node in path): path[-1].lines for path in merged(stacks).walk()}
+
+    assert lines == {"f": (5,), "f/__next__": (7, 630), "f/all_reduce": (5, 2799)}
+    assert merged(stacks[:2]).children[0].children[0].lines == (5, 630)
+
+
 def test_a_rank_with_several_stacks_stands_in_each() -> None:
     tree = merged([(4, [MAIN, REDUCE]), (4, [MAIN, NEXT])])
 
