@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import States, kinds_of, of_one_time, unlike_most
+from streams.collectives import States, awaited, kinds_of, of_one_time, unlike_most
 from streams.outrun import never_completed, outrun
 from streams.waiting import Gathering, Place, Waiting, waiting_of
 
@@ -148,7 +148,7 @@ def _nobody(waiting: Waiting, states: States) -> Apart | None:
         alone = "one_unobserved" if len(others) == 1 else "some_unobserved"
         grounds = alone if all(_all_came(place, who, states) for place, who in places.items()) else "perhaps_unobserved"
         return _told(grounds, first, others, waiting, states)
-    joined = [place for place, who in places.items() if who.joined]
+    joined = [place for place in waiting.joined if place in places]
     if joined:
         passed = sorted({rank for place in joined for rank in waiting.passed(place)})
         return _told("none_completed", joined, passed, waiting, states)
@@ -197,15 +197,16 @@ def said(place: Place, waiting: Waiting, states: States) -> str:
     if place.pair:
         sender, receiver = place.pair
         return f"what rank {sender} sends to rank {receiver} in group {place.group}"
-    names = Counter(_name(states[rank][place.group]) for rank in waiting.places[place].here)
+    names = Counter(awaited(states[rank][place.group])[1] or "operation" for rank in waiting.places[place].here)
     name = max(sorted(names), key=lambda name: names[name])
-    return f"{name} {place.sequence} of group {place.group}"
+    return _operation(name, place.sequence, place.group)
 
 
 def own_operation(one: CollectiveState) -> str:
     """What a rank waits for first in a group, in words."""
-    return f"{_name(one)} {one.oldest if one.oldest >= 0 else one.last_enqueued} of group {one.group}"
+    sequence, name = awaited(one)
+    return _operation(name, sequence, one.group)
 
 
-def _name(one: CollectiveState) -> str:
-    return (one.oldest_operation if one.oldest >= 0 else one.operation) or "operation"
+def _operation(name: str, sequence: int, group: str) -> str:
+    return f"{name or 'operation'} {sequence} of group {group}"

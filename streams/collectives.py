@@ -98,7 +98,7 @@ def laggards(states: States) -> dict[int, CollectiveState]:
         if any(one.outstanding for one in groups.values()):
             continue
         ahead = [queues[name].oldest_beyond(own.last_enqueued) for name, own in groups.items() if name in queues]
-        oldest = min((wait for wait in ahead if wait is not None), key=_age, default=None)
+        oldest = min((wait for wait in ahead if wait is not None), key=age_of, default=None)
         if oldest is not None:
             found[rank] = oldest
     return found
@@ -111,7 +111,7 @@ class _Queue:
         ordered = sorted((awaited(wait)[0], place) for place, wait in enumerate(waits))
         self._sequences = [sequence for sequence, _ in ordered]
         # For each the oldest of the waits from there on; of equals the one that came first.
-        oldest = accumulate(((_age(waits[place]), place) for _, place in reversed(ordered)), min)
+        oldest = accumulate(((age_of(waits[place]), place) for _, place in reversed(ordered)), min)
         self._oldest = [waits[place] for _, place in oldest]
 
     def oldest_beyond(self, enqueued: int) -> CollectiveState | None:
@@ -125,7 +125,8 @@ def awaited(wait: CollectiveState) -> tuple[int, str]:
     return (wait.oldest, wait.oldest_operation) if wait.oldest >= 0 else (wait.last_enqueued, wait.operation)
 
 
-def _age(wait: CollectiveState) -> tuple[int, int, str]:
+def age_of(wait: CollectiveState) -> tuple[int, int, str]:
+    """What sorts waits, the one that began first before the others."""
     return wait.oldest_at or wait.enqueued_at, wait.enqueued_at, wait.group
 
 

@@ -11,7 +11,7 @@ from math import inf
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import States, awaited, by_group, is_joint, stopped
+from streams.collectives import States, age_of, awaited, by_group, is_joint, stopped
 from streams.waiting import outstanding
 
 MOST_BEHIND = 64
@@ -68,7 +68,7 @@ def outrun(states: States) -> dict[int, CollectiveState]:
             alike = others.alike(came, keys[rank])
             if alike >= 2 and 2 * alike > len(members) - 1:
                 missed = others.missed(came)
-                found[rank] = min(found.get(rank, missed), missed, key=_age)
+                found[rank] = min(found.get(rank, missed), missed, key=age_of)
     return found
 
 
@@ -99,7 +99,7 @@ class _Others:
     def missed(self, came: int) -> CollectiveState:
         """The oldest of what those who have come further wait for, or have enqueued last, and this one has not."""
         if came not in self._missed:
-            self._missed[came] = min((_next(one, came) for one in self._waits if one.last_enqueued > came), key=_age)
+            self._missed[came] = min((_next(one, came) for one in self._waits if one.last_enqueued > came), key=age_of)
         return self._missed[came]
 
     def are_passed_by(self, own: dict[str, CollectiveState]) -> bool:
@@ -147,7 +147,3 @@ def _key(one: CollectiveState) -> _Key:
         return one.group, 0, one.oldest, one.oldest_operation
     offset = int(pair.group(3)) - int(pair.group(2))
     return one.group.rpartition(":")[0], len(one.members), one.oldest, f"{pair.group(1)} {offset}"
-
-
-def _age(wait: CollectiveState) -> tuple[int, int, str]:
-    return wait.oldest_at or wait.enqueued_at, wait.enqueued_at, wait.group

@@ -18,7 +18,6 @@ from streams.stacks import activity_of, frame_name, is_idle, place, python_frame
 from streams.trie import Node, merged
 from streams.view import WAITING
 
-MAIN = MAIN_THREAD
 TRAINER = "trainer"
 NO_SAMPLE = "no sample"
 _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -83,7 +82,7 @@ class StackClass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_main(self) -> bool:
         """Whether these are the threads that train."""
-        return self.process_type == TRAINER and self.thread == MAIN
+        return self.process_type == TRAINER and self.thread == MAIN_THREAD
 
     @property
     def name(self) -> str:
@@ -130,7 +129,7 @@ def classes_of(samples: Iterable[Sample], roles: Mapping[int, str]) -> list[Stac
     if not found:
         return []
     for role in roles.values():
-        found.setdefault((role, TRAINER, MAIN), [])
+        found.setdefault((role, TRAINER, MAIN_THREAD), [])
     of_role: dict[str, list[int]] = {}
     for rank, role in roles.items():
         of_role.setdefault(role, []).append(rank)
@@ -144,7 +143,7 @@ def _class(key: tuple[str, str, str], samples: list[Sample], expected: list[int]
     role, process_type, thread = key
     usable = [sample for sample in samples if sample.frames]
     observed = {sample.rank for sample in usable}
-    every = process_type == TRAINER and thread == MAIN
+    every = process_type == TRAINER and thread == MAIN_THREAD
     unobserved = {
         rank: NO_SAMPLE
         for rank in expected

@@ -43,7 +43,6 @@ _STANDARD = re.compile(
 _LIBRARY = re.compile(r"(?:site|dist)-packages/|^(?:torch|numpy|megatron|deepspeed|lightning|transformers)/")
 
 SHOWN_FRAMES = 24
-MAIN = MAIN_THREAD
 MOST_SPANS = 64
 """Of one worker at a time; which threads are left out beyond that is said by ``telling``."""
 LONGEST_NAME = 80
@@ -207,7 +206,7 @@ def joined(before: StackSpan, after: StackSpan) -> StackSpan:
 
 def is_main(span: StackSpan) -> bool:
     """Whether the span is of the main thread of a process."""
-    return span.thread == MAIN
+    return span.thread == MAIN_THREAD
 
 
 def is_own(frame: Frame) -> bool:

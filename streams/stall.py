@@ -133,7 +133,7 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
 def blockers_frozen(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
     """Whether the few ranks outside communication are frozen; those that wait may well spin."""
     spans = view.main_spans(stall.settled)
-    outside = [rank for rank, span in spans.items() if span.activity not in WAITING]
+    outside = {rank for rank, span in spans.items() if span.activity not in WAITING}
     if not outside or 2 * len(outside) >= len(spans):
         return False
     apart = [summary for summary in window.summaries if summary.identity.rank in outside]

@@ -10,19 +10,18 @@ from functools import cached_property
 
 import msgspec
 
-from schemas.identity import Identity
+from schemas.events import MAIN_THREAD
+from schemas.identity import MOST_RANKS, Identity
 from schemas.results import Activity, Exit, Fatal, StackSpan, Suspect, SuspiciousTemplate, Window
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
-from streams.stacks import MAIN, joined, telling
+from streams.stacks import joined, telling
 
 KEPT_PIDS = 8
 KEPT_DEVICES = 64
-MOST_RANKS = 1 << 17
-"""A world size beyond this is not believed: nobody runs it, and every set of ranks would be as large."""
 WORD_NS = 2_000_000_000
 """How far the word that training is done may lie from the last iteration: some print it to the second."""
 QUIET_NS = 60_000_000_000
@@ -119,7 +118,7 @@ def key_of(span: StackSpan) -> str:
 
 
 def _is_trainer(span: StackSpan) -> bool:
-    return span.thread == MAIN and span.process_type == "trainer"
+    return span.thread == MAIN_THREAD and span.process_type == "trainer"
 
 
 class AttemptView(msgspec.Struct, kw_only=True, dict=True):

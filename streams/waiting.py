@@ -15,7 +15,7 @@ from itertools import pairwise
 import msgspec
 
 from schemas.results import CollectiveState
-from streams.collectives import States
+from streams.collectives import States, awaited
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
@@ -130,12 +130,8 @@ def head_of(rank: int, groups: dict[str, CollectiveState]) -> Place | None:
     waits: list[tuple[int, Place]] = []
     for one in groups.values():
         if not one.only_sends and one.last_enqueued > one.last_completed:
-            known = one.oldest >= 0
-            waits.append(
-                (one.oldest_at, Place(one.group, one.oldest))
-                if known
-                else (one.enqueued_at, Place(one.group, one.last_enqueued))
-            )
+            since = one.oldest_at if one.oldest >= 0 else one.enqueued_at
+            waits.append((since, Place(one.group, awaited(one)[0])))
         for sender, receiver, created in one.awaits:
             pair = _pair(one, rank, sender, receiver)
             if rank in pair:

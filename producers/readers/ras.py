@@ -23,11 +23,10 @@ from producers.rows import Fields, printable
 from producers.scan import Source
 from producers.times import dated, possible
 from schemas.events import Collective, TimeSource
-from schemas.identity import rank_ranges, shortened
+from schemas.identity import MOST_RANKS, rank_ranges, shortened
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_REPORTS = 1_000
-MOST_RANKS = 1 << 17
 MOST_COUNTS = 1 << 19
 """Of a text, by communicator, kind and rank: a line of it may stand for as many ranks as a communicator has."""
 MOST_SAID = 200

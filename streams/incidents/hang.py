@@ -27,8 +27,9 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     gone = _left_early(anomalies, stalls[0]) if stacks or groups else []
     stopped = merged([one for one in before if one.grounds == "process_stopped"][-1:])
     kinds = [ranks_of(found) for found in (outside, behind, gone, stopped) if found]
+    agreed = set.intersection(*kinds) if kinds else set()
     contradicted = _contradicted(dumps, printed) or (stacks and stacks[-1].suspects and not outside)
-    if contradicted or (kinds and not set.intersection(*kinds)):
+    if contradicted or (kinds and not agreed):
         return base.nobody(Reason.SOURCES_DISAGREE)
     area = stacks[-1].area if stacks else "unknown"
     whatever = _WHATEVER_STACKS_SAY.get(groups[-1].grounds) if groups else None
@@ -38,7 +39,6 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
         (stopped, Reason.PROCESS_STOPPED, "unknown"),
         (gone, Reason.LEFT_EARLY, "unknown"),
     ]
-    agreed = set.intersection(*kinds) if kinds else set()
     for suspects, reason, side in order:
         if suspects:
             return base.named(reason, [one for one in suspects if one.rank in agreed], area=side)

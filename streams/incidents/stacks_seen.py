@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from schemas.events import MAIN_THREAD
 from schemas.identity import rank_ranges, ranks_of
 from schemas.results import Anomaly, MergedClass, MergedStacks
 from streams.incidents.situation import inexactness
 from streams.incidents.standstill import FAILURES
-from streams.stack_classes import MAIN, TRAINER
+from streams.stack_classes import TRAINER
 from streams.stack_words import SHOWN_PLACES
 from streams.view import WAITING
 
@@ -76,7 +77,7 @@ def _told(one: MergedClass) -> MergedClass:
 
 def apart(classes: Sequence[MergedClass]) -> list[tuple[str, str, str]]:
     """Of those that train, by role, who was observed and who of them does not wait for others, as far as is told."""
-    mains = [one for one in classes if one.process_type == TRAINER and one.thread == MAIN]
+    mains = [one for one in classes if one.process_type == TRAINER and one.thread == MAIN_THREAD]
     return [
         (one.role, one.observed, _together([group.ranks for group in one.groups if group.activity not in WAITING]))
         for one in mains

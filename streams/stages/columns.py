@@ -11,7 +11,7 @@ from schemas import events, results
 from schemas.members import runs_of
 
 LONGEST_SHAPE = 200
-MOST_RANKS, MOST_RUNS = 64, 64
+MOST_TOLD, MOST_RUNS = 64, 64
 """Of a group as each of its members says it: more ranks are told as runs, unless these are too many."""
 MOST_AWAITED = 64
 """Sends and receives of a group that are told one by one."""
@@ -110,7 +110,7 @@ def _reached(found: list[events.Collective], awaits: list[tuple[int, int, int]])
     latest = max(done, key=lambda event: (event.sequence, event.operation), default=None)
     waiting = [event for event in collective if event.state != "completed" and event.created]
     oldest = min(waiting, key=lambda event: (event.sequence, event.created), default=None)
-    runs = runs_of(last.ranks) if len(last.ranks) > MOST_RANKS else []
+    runs = runs_of(last.ranks) if len(last.ranks) > MOST_TOLD else []
     runs = runs if len(runs) <= MOST_RUNS else []
     return results.CollectiveState(
         group=last.group,

@@ -10,7 +10,7 @@ from schemas.codec import encode
 from schemas.events import Collective
 from schemas.results import CollectiveState
 from streams.config import StreamConfig
-from streams.stages.columns import MOST_AWAITED, MOST_RANKS, reached_of
+from streams.stages.columns import MOST_AWAITED, MOST_TOLD, reached_of
 from streams.stages.worker import WorkerState, summarise
 from streams.waiting import waiting_of
 
@@ -28,8 +28,8 @@ def state_of(ranks: list[int]) -> CollectiveState:
     ("ranks", "compact"),
     [
         (list(range(8)), False),
-        (list(range(MOST_RANKS)), False),
-        (list(range(MOST_RANKS + 1)), True),
+        (list(range(MOST_TOLD)), False),
+        (list(range(MOST_TOLD + 1)), True),
         (list(range(10_240)), True),
         (list(range(3, 10_240, 8)), True),
         ([*range(0, 5_000), *range(5_001, 10_240)], True),
