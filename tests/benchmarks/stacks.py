@@ -12,25 +12,18 @@ JSON object.
 from __future__ import annotations
 
 import argparse
-import cProfile
 import json
-import pstats
-import resource
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from math import log
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from hanging_job import DUMPED, WINDOWS, HangingJob, at
+from measuring import MIB, Meter, alone, peak_mib, shown, slope
 
 import streams.detectors  # noqa: F401  (registers all detectors)
-from rankwatch.collector import collect_seldom
 from schemas.codec import decode, encode, headers, kind_of, parts_of
 from schemas.events import Tick
 from schemas.ports import Entry
@@ -46,38 +39,12 @@ from streams.trie import merged
 
 CONFIG = StreamConfig()
 MOST_BATCH = 500_000
-MIB = 1024 * 1024
 CROWD = 200
 """So many threads more in each sample, for what a job costs at worst."""
 BEHIND = 60
 """As many of one group are behind its others, for what that costs."""
 SAMPLED = 3
 """The first window that holds samples, and the dumps."""
-
-
-class Meter:
-    """Processor time of what runs inside it, by step; one of the steps may be profiled."""
-
-    def __init__(self, profiled: str = "") -> None:
-        collect_seldom()
-        self.seconds: dict[str, float] = {}
-        self._profiled = profiled
-        self._profile = cProfile.Profile()
-
-    def run(self, step: str, work: Callable[..., Any], *arguments: Any) -> Any:
-        """What ``work`` returns."""
-        if step == self._profiled:
-            self._profile.enable()
-        began = time.process_time()
-        found = work(*arguments)
-        self.seconds[step] = self.seconds.get(step, 0.0) + time.process_time() - began
-        self._profile.disable()
-        return found
-
-    def show(self) -> None:
-        """Print what the profile found."""
-        if self._profiled:
-            pstats.Stats(self._profile).sort_stats("cumulative").print_stats(45)
 
 
 class Steps:
@@ -101,11 +68,6 @@ class Steps:
     def _stepped(self, frame: Any, event: str, argument: Any) -> Any:
         self.count += 1
         return self._stepped
-
-
-def peak_mib() -> float:
-    """The most memory that this process has had so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def entries(job: HangingJob, partition: int, window: int) -> Iterator[tuple[str, bytes, bytes, str, int]]:
@@ -279,12 +241,6 @@ def _closed(stage: JobStage) -> list[Output]:
     return outputs
 
 
-def alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of ``work`` in a process of its own."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as one:
-        return one.submit(work, *arguments).result()
-
-
 def measured(ranks: int, given: argparse.Namespace) -> dict[str, float]:
     job = HangingJob(ranks, hostile=given.hostile)
     with tempfile.TemporaryDirectory(prefix="rankwatch-bench-") as name:
@@ -297,17 +253,6 @@ def measured(ranks: int, given: argparse.Namespace) -> dict[str, float]:
         crowd = alone(job_side, job, Path(name), "", CROWD)
     worst = {f"crowded_{key}": crowd[key] for key in ("windows_s", "snapshot_mib", "job_mib")}
     return {**side, **steps, **worst, **{key: min(one[key] for one in again) for key in again[0]}}
-
-
-def slope(rows: dict[int, dict[str, float]], key: str) -> float:
-    """How a figure grows with the ranks, in log-log: 1 is as they do."""
-    few, many = min(rows), max(rows)
-    return round(log(rows[many][key] / rows[few][key]) / log(many / few), 3)
-
-
-def shown(figure: float) -> str:
-    """A figure of the table, with three digits at least."""
-    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
 COLUMNS = {
