@@ -18,6 +18,7 @@ BATCHES: dict[str, type[events.Event]] = {
     "metric": events.Metric,
     "collective": events.Collective,
     "profile": events.Profile,
+    "timeline": events.Timeline,
     "alert": events.Alert,
     "heartbeat": events.Heartbeat,
     "topology": events.Topology,

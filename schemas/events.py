@@ -14,6 +14,9 @@ from schemas.identity import Identity
 Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """What ClickHouse and everybody else can hold; a larger number makes the record a dead letter at once."""
 
+Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+"""A number from 0 on, -1 where there is none."""
+
 TimeSource = Literal["printed", "inferred", "captured"]
 
 
@@ -124,6 +127,34 @@ class Profile(Event, frozen=True, omit_defaults=True, kw_only=True):
     spread: float
     count: int
     unit: str = "s"
+
+
+class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """What one worker did in one training step (``iteration``): its operations as columns, in order of their starts.
+
+    ``operations`` are places in ``names`` (``forward-compute``, ``forward-send``, ``grads-reduce-scatter`` …; which of
+    them are a worker's own work is not said here). ``starts`` count in ns from a moment that all workers of the step
+    share, ``durations`` are in ns and hold all waiting for others. ``microbatches`` and model ``chunks`` are -1 where
+    an operation has none or it is not known; these two columns may be left out as a whole. ``left_out`` counts the
+    step's operations that are not there. Columns of unequal length and places outside ``names`` are refused.
+    """
+
+    names: list[str]
+    operations: list[Int64]
+    starts: list[Int64]
+    durations: list[Int64]
+    microbatches: list[Place] = []
+    chunks: list[Place] = []
+    left_out: Int64 = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.operations)
+        if not count == len(self.starts) == len(self.durations):
+            raise ValueError("the columns of a timeline are not of equal length")
+        if {len(self.microbatches), len(self.chunks)} - {0, count}:
+            raise ValueError("the columns of a timeline are not of equal length")
+        if any(place >= len(self.names) for place in set(self.operations)):
+            raise ValueError("an operation of a timeline has no name")
 
 
 class Alert(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.events import Frame
+from schemas.events import Frame, Timeline
 from schemas.identity import Identity
 from schemas.members import Members
 
@@ -274,8 +274,9 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
     ``devices`` are the PCI ids of what it said that it uses; ``dropped`` counts by reason what was left out or
     re-timed. ``tail`` is the order of its lines: the last pairs of
-    (place in ``signatures``, iteration), each where it first came, chatter left out. Gauges are written as
-    ``gauge_columns``; ``gauges`` is how they were said before, and read all the same: ask for ``measured``.
+    (place in ``signatures``, iteration), each where it first came, chatter left out. ``timelines`` are those of the
+    last steps for which there is room. Gauges are written as ``gauge_columns``; ``gauges`` is how they were said
+    before, and read all the same: ask for ``measured``.
     """
 
     id: str
@@ -308,6 +309,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     drifts: list[Drift] = []
     collectives: list[CollectiveState] = []
     operations: list[OperationTimes] = []
+    timelines: list[Timeline] = []
     dropped: dict[str, int] = {}
 
     @property

@@ -49,6 +49,7 @@ RAW_KINDS: dict[str, str] = {
     "metrics": "metric",
     "collectives": "collective",
     "profiles": "profile",
+    "timelines": "timeline",
     "alerts": "alert",
     "heartbeats": "heartbeat",
     "topology": "topology",

@@ -123,6 +123,17 @@ def stamped() -> list[events.Batch[events.Event]]:
                 point_to_point=True,
             ),
             events.Profile(time=0, name="gemm", kind="gpu", share=0.5, mean=0.25, spread=0.125, count=3),
+            events.Timeline(
+                time=0,
+                time_source="inferred",
+                iteration=40,
+                names=["forward-compute", "forward-send"],
+                operations=[0, 1, 0],
+                starts=[5, 105, 110],
+                durations=[100, 5, 90],
+                microbatches=[0, 0, 1],
+                left_out=1,
+            ),
             events.Alert(time=0, name="xid", text="Xid 79", severity="critical"),
         )
     ]

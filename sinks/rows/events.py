@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from schemas.events import Alert, Batch, Collective, Log, Metric, Profile, Stack
+from schemas.events import Alert, Batch, Collective, Log, Metric, Profile, Stack, Timeline
 from sinks.rows.common import Block, Columns, event_columns
 
 _NOTHING: list[str] = []
@@ -97,6 +97,17 @@ def _profiles(events: Sequence[Profile]) -> Columns:
     }
 
 
+def _timelines(events: Sequence[Timeline]) -> Columns:
+    return {
+        "operations": [[event.names[place] for place in event.operations] for event in events],
+        "starts_ns": [event.starts for event in events],
+        "durations_ns": [event.durations for event in events],
+        "microbatches": [event.microbatches or [-1] * len(event.operations) for event in events],
+        "chunks": [event.chunks or [-1] * len(event.operations) for event in events],
+        "left_out": [event.left_out for event in events],
+    }
+
+
 def _alerts(events: Sequence[Alert]) -> Columns:
     return {
         "name": [event.name for event in events],
@@ -111,6 +122,7 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Any]], Columns]]] = {
     "metric": ("metrics", _metrics),
     "collective": ("collectives", _collectives),
     "profile": ("profiles", _profiles),
+    "timeline": ("timelines", _timelines),
     "alert": ("alerts", _alerts),
 }
 

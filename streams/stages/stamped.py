@@ -46,7 +46,7 @@ def summary_output(summary: Window, time: int) -> Output:
     """A summary that its topic takes: without it the rank would be missing, so what matters least goes first."""
     topic, key = TOPICS["windows"], summary.identity.job
     value = encode(summary)
-    for field in ("operations", "signatures", "series", "stacks"):
+    for field in ("operations", "timelines", "signatures", "series", "stacks"):
         if topic.takes(len(key.encode("utf-8", "replace")) + len(value)):
             break
         if not getattr(summary, field):

@@ -25,6 +25,7 @@ from streams.stages import node
 from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
+from streams.stages.timelines import Timelines
 from streams.stages.watched import Watched
 
 EXTREME = 1e300
@@ -80,6 +81,7 @@ class _Draft:
         self.fatals = Fatals()
         self.watched = Watched()
         self.timed = Timed()
+        self.timelines = Timelines()
         self.exits: list[results.Exit] = []
         self.reached = Reached()
         self.stacks: list[events.Stack] = []
@@ -129,6 +131,7 @@ def _summary(
     kept = telling(spans)
     reached = draft.reached.states()
     operations = draft.timed.columns()
+    timelines = draft.timelines.kept()
     return results.Window(
         id=stable_id("window", identity.key, identity.attempt, start, config.hash),
         identity=identity,
@@ -158,6 +161,7 @@ def _summary(
         finished=draft.finished,
         collectives=[*reached, *draft.watched.states(identity)],
         operations=operations,
+        timelines=timelines,
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -169,6 +173,7 @@ def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
         "fatals": draft.fatals.left_out,
         "operations": draft.timed.left_out,
         "stacks": stacks,
+        "timelines": draft.timelines.left_out,
         "watchdog groups": draft.watched.left_out,
         "watchdog operations": draft.watched.operations_left_out,
     }
@@ -209,6 +214,8 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
         case events.Collective():
             draft.timed.take(event)
             draft.reached.take(event)
+        case events.Timeline():
+            draft.timelines.take(event)
         case events.Heartbeat():
             draft.heartbeats += 1
             draft.pids.update(event.pids)

@@ -22,7 +22,7 @@ from sinks.sink import SINK_TOPICS, Limits, Sink
 from sinks.writer import Writer
 
 EXAMPLES = Path(inspect.getfile(codec)).parent / "examples"
-EVENT_TABLES = ("logs", "stacks", "metrics", "collectives", "profiles", "alerts")
+EVENT_TABLES = ("logs", "stacks", "metrics", "collectives", "profiles", "timelines", "alerts")
 DERIVED_TABLES = ("windows", "late", "templates", "library", "anomalies", "merged_stacks", "incidents")
 
 
