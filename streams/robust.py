@@ -27,32 +27,38 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contrast(values: Array, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Array, Array]:
-    """Flags, ratios and peers' medians of a [step, rank] matrix; missing values are NaN and never flagged.
+    """Flags, ratios and peers' medians of [..., rank] values; missing ones are NaN and never flagged.
 
     In small groups each rank is held against the median of the *others*, so that in a pair neither hides behind itself;
     from ``2 * peers_for_mad`` ranks on its own share in the median does not matter.
     """
-    ranks = values.shape[1]
+    ranks = values.shape[-1]
     if ranks >= 2 * bounds.peers_for_mad:
-        center, spread = _median_and_mad(values)
-        center, spread = np.broadcast_to(center, values.shape), np.broadcast_to(spread, values.shape)
+        middle = median_of(values)[..., np.newaxis]
+        deviation = median_of(np.abs(values - middle))[..., np.newaxis]
+        center, spread = np.broadcast_to(middle, values.shape), np.broadcast_to(deviation, values.shape)
     else:
-        apart = [_median_and_mad(np.delete(values, column, axis=1)) for column in range(ranks)]
-        center = np.concatenate([middle for middle, _ in apart], axis=1)
-        spread = np.concatenate([deviation for _, deviation in apart], axis=1)
+        others = np.where(np.eye(ranks, dtype=bool), np.nan, values[..., np.newaxis, :])
+        center = median_of(others)
+        spread = median_of(np.abs(others - center[..., np.newaxis]))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(center > 0, values / center, np.nan)
         flags = ratio > bounds.ratio
-        if ranks >= bounds.peers_for_mad:
-            flags &= values > center + bounds.mads * np.maximum(spread, bounds.floor * center)
+        few = (~np.isnan(values)).sum(axis=-1, keepdims=True) < bounds.peers_for_mad
+        flags &= few | (values > center + bounds.mads * np.maximum(spread, bounds.floor * center))
     return flags & np.isfinite(values), np.nan_to_num(ratio, nan=1.0), np.nan_to_num(center, nan=0.0)
 
 
-def _median_and_mad(values: Array) -> tuple[Array, Array]:
-    """Median and median absolute deviation of each row, as columns; NaN where a row has no value."""
-    middle = np.full((values.shape[0], 1), np.nan)
-    deviation = np.full((values.shape[0], 1), np.nan)
-    known = np.isfinite(values).any(axis=1)
-    middle[known, 0] = np.nanmedian(values[known], axis=1)
-    deviation[known, 0] = np.nanmedian(np.abs(values[known] - middle[known]), axis=1)
-    return middle, deviation
+def median_of(values: Array) -> Array:
+    """The median along the last axis, without missing values; NaN where there is none.
+
+    numpy's own takes a hundred times as long where values may be missing.
+    """
+    if values.shape[-1] == 0:
+        return np.full(values.shape[:-1], np.nan)
+    ordered = np.sort(values, axis=-1)
+    count = (~np.isnan(values)).sum(axis=-1, keepdims=True)
+    below = np.take_along_axis(ordered, np.maximum(count - 1, 0) // 2, axis=-1)
+    above = np.take_along_axis(ordered, count // 2 % values.shape[-1], axis=-1)
+    middle: Array = np.where(count > 0, below + (above - below) / 2, np.nan)[..., 0]
+    return middle

@@ -20,6 +20,8 @@ _WAIT = re.compile(
 _RATE = re.compile(r"_per_s(?:ec)?$|/s$")
 _BOTH = re.compile(r"forward.{0,3}backward")
 _TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
+_ROUTED = re.compile(r"(?:^|[_/.-])(?:moe|experts?|router?|dispatch|combine)(?:$|[_/.-])")
+"""Work that goes where a batch sends it: who has more of it is not slow."""
 _MIXED = re.compile(r"backward|optimizer|update")
 _OWN = re.compile(
     r"compute|forward|data|load|fetch|tokeniz|generat|rollout|reward|matmul|attention|mlp|preprocess|collate"
@@ -27,6 +29,7 @@ _OWN = re.compile(
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_WAIT, "wait"),
     (_BOTH, "mixed"),
+    (_ROUTED, "mixed"),
     (_OWN, "own"),
     (_MIXED, "mixed"),
     (_TOTAL, "total"),
@@ -52,6 +55,15 @@ def kind_of_timer(name: str) -> Kind:
     return "mixed"
 
 
+@lru_cache(maxsize=4096)
+def plain_timer(name: str) -> str:
+    """The timer's name without its unit: ranks may print one timer in different units."""
+    lowered = name.lower()
+    unit = next((one for one in ("_ms", "_s") if lowered.endswith(one)), "")
+    return name[: len(name) - len(unit)]
+
+
+@lru_cache(maxsize=4096)
 def scale_ns(name: str) -> int:
     """Nanoseconds in one unit of the timer."""
     return 1_000_000 if name.lower().endswith("_ms") else 1_000_000_000

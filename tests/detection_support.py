@@ -350,6 +350,10 @@ _SYMPTOM = {
     "unobserved": ("missing_workers", "crash", "platform", "info", "space"),
     "slow_and_changed": ("step_outlier", "slowdown", "metric", "critical", "space"),
     "slow_against_peers": ("step_outlier", "slowdown", "metric", "critical", "space"),
+    **dict.fromkeys(
+        ("slow_first_rank", "slow_but_waits", "slow_stage", "slow_replica", "rotating"),
+        ("step_outlier", "slowdown", "metric", "warning", "space"),
+    ),
     "many_slow": ("step_outlier", "slowdown", "metric", "warning", "space"),
     "own_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "shared_shift": ("timer_shift", "slowdown", "metric", "info", "time"),

@@ -1,8 +1,9 @@
 """Same-stage robust outlier (slowness): a rank whose own work takes longer than its peers', step after step.
 
 Per step and timer of own work: above ``ratio`` times the peers' median and, with enough peers, above median + k MAD
-(MAD floor 1 % of the median, detectors.md section 3.2). A verdict needs ``share`` of the last ``steps`` steps and an
-excess that matters to the step. Waiting is never compared: the culprit waits least.
+(MAD floor 1 % of the median, detectors.md section 3.2). A verdict needs ``share`` of the last ``steps`` steps, more
+where peers stand out now and then too, and an excess that matters to the step. Waiting is held against a suspect, never
+for it: the culprit waits least. Where the slow rank moves from one to another, it is workload.
 """
 
 from __future__ import annotations
@@ -10,21 +11,39 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.robust import Bounds, contrast
+from streams.places import Place, place_of
+from streams.robust import Bounds
+from streams.slow_ranks import Standing, flag_steps, largest, standing_out, standings
 from streams.stall import over
-from streams.timers import kind_of_timer, scale_ns
+from streams.step_tables import StepTables
+from streams.steps import StepColumns, StepTable
 from streams.view import AttemptView, AttemptWindow
+
+PLAUSIBLE = 3.0
+"""Steps that own work of one may take: it is part of it, but how long a step takes is known late."""
+MOVED_STEPS = 1000
+"""For how many steps a slow rank that has moved is workload."""
+MOST_NAMED = 64
+"""Of more ranks at once no one is at fault."""
+NODE_SHARE = 1 / 3
+"""Up to which share of the ranks a whole node is no majority."""
+LONGER_WAIT, OF_EXCESS = 0.05, 0.25
+"""Waiting that speaks for a suspect: beyond its peers' by so much of a step, and of what it works longer."""
+SINGLED_OUT = ("slow_and_changed", "slow_against_peers", "slow_first_rank", "slow_replica", "slow_stage")
+"""Grounds that tell ranks; whether these are named is not decided here."""
+WORKLOAD = ("rotating", "many_slow", "slow_replica", "slow_stage")
 
 
 class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``bounds`` make a step stand out; ``share`` of the last ``steps`` must.
 
     ``impact`` is the excess as a share of the whole step, ``critical`` the impact that is critical. The first
-    ``warm_up_steps`` do not count. More than a share of ``rotating`` ranks at once is workload. A rank that has not
-    reported for ``patience_windows`` windows is not waited for.
+    ``warm_up_steps`` of a rank do not count. More than a share of ``rotating`` ranks at once is workload. A rank that
+    has not reported for ``patience_windows`` windows is not waited for.
     """
 
     bounds: Bounds = Bounds()
@@ -43,30 +62,21 @@ class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("step_outlier: 2 <= steps <= history_steps must hold")
 
 
-class Flag(msgspec.Struct, frozen=True, array_like=True):
-    """One step of one rank: how it stood against its peers."""
+class Episode(msgspec.Struct, array_like=True):
+    """Since when a rank is slow, whether it was not before, and the last step (of all judged) at which it was."""
 
     iteration: int
     time: int
-    ratio: float
-    excess: float
-    value: float
-    median: float
-    flagged: bool
+    changed: bool
+    seen: int
 
 
 class StepOutlierState(msgspec.Struct, kw_only=True):
-    """Values by timer, iteration and rank that are not judged yet; judged steps by timer and rank.
+    """Tables of steps, and by table who is slow and at which step (of all judged) the slow rank last moved."""
 
-    ``began`` is the first iteration of each timer, from which warm-up counts; ``judged_to`` the last one judged;
-    ``reporters`` each rank's latest iteration and the window in which it reported it.
-    """
-
-    pending: dict[str, dict[int, dict[int, tuple[float, int]]]] = {}
-    judged: dict[str, dict[int, list[Flag]]] = {}
-    judged_to: dict[str, int] = {}
-    began: dict[str, int] = {}
-    reporters: dict[str, dict[int, tuple[int, int]]] = {}
+    tables: dict[str, StepColumns] = {}
+    slow: dict[str, dict[int, Episode]] = {}
+    moved: dict[str, int] = {}
 
 
 @register
@@ -74,198 +84,170 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     """Contrasts own-work timers within peer groups, per step."""
 
     name = "step_outlier"
+    version = 2
     config_type = StepOutlierConfig
     state_type = StepOutlierState
 
+    def __init__(self, config: StepOutlierConfig | None = None) -> None:
+        super().__init__(config)
+        self._tables = StepTables(self.config.warm_up_steps)
+
+    def snapshot(self) -> msgspec.Raw:
+        """The state as JSON, tables packed."""
+        self.state.tables = self._tables.written()
+        return super().snapshot()
+
+    def restore(self, raw: msgspec.Raw) -> None:
+        """Take up a state that ``snapshot`` wrote."""
+        super().restore(raw)
+        self._tables = StepTables(self.config.warm_up_steps, self.state.tables)
+
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """At most one finding a timer and window; the slow ranks of one timer stand in it together."""
-        self._collect(window)
-        found = []
-        judged = [timer for timer in sorted(self.state.pending) if self._judge(view, window, timer)]
-        if over(view):
-            return []
-        for timer in judged:
-            slow = self._slow(view, timer)
-            if slow:
-                found.append(self._finding(view, window, timer, slow))
-        return found
-
-    def _collect(self, window: AttemptWindow) -> None:
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for series in summary.series:
-                if rank is None or kind_of_timer(series.name) != "own":
-                    continue
-                self._begin_anew(series.name, rank, series.iterations[0])
-                steps = self.state.pending.setdefault(series.name, {})
-                for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
-                    if value is not None and iteration > self.state.judged_to.get(series.name, -1):
-                        steps.setdefault(iteration, {})[rank] = (value, time)
-                latest = (series.iterations[-1], window.end)
-                self.state.reporters.setdefault(series.name, {})[rank] = latest
-
-    def _begin_anew(self, timer: str, rank: int, iteration: int) -> None:
-        """Steps counted anew (an epoch, a rollback): the first rank to go back ends what was counted before."""
-        reporters = self.state.reporters.get(timer, {})
-        if rank in reporters and iteration <= reporters[rank][0]:
-            for memory in (self.state.pending, self.state.judged, self.state.judged_to, self.state.began):
-                memory.pop(timer, None)
-            self.state.reporters[timer] = {}
-
-    def _reported_by_all(self, timer: str, window: AttemptWindow) -> int:
-        """Up to which iteration nearly all ranks have reported; who has been silent for long is not waited for."""
-        patience = self.config.patience_windows * (window.end - window.start)
-        reporters = self.state.reporters.get(timer, {})
-        newest = sorted(step for step, end in reporters.values() if end > window.end - patience)
-        return newest[len(newest) // 10] if newest else -1
-
-    def _judge(self, view: AttemptView, window: AttemptWindow, timer: str) -> bool:
-        """Judge the steps that all reporting ranks have reported, as a [step, rank] matrix per peer group.
-
-        Returns whether there were any.
-        """
-        pending = self.state.pending[timer]
-        low = self._reported_by_all(timer, window)
-        for iteration in sorted(pending)[: -self.config.history_steps]:
-            # So far behind that nobody will wait for it any more.
-            del pending[iteration]
-        ready = [iteration for iteration in sorted(pending) if iteration <= low]
-        if not ready:
-            return False
-        warm = self.state.began.setdefault(timer, ready[0]) + self.config.warm_up_steps
-        counted = [iteration for iteration in ready if iteration >= warm]
-        judged = self.state.judged.setdefault(timer, {})
-        for group in view.peer_groups():
-            self._judge_group(group, counted, pending, judged)
-        for iteration in ready:
-            del pending[iteration]
-        self.state.judged_to[timer] = ready[-1]
-        return True
-
-    def _judge_group(
-        self,
-        group: list[int],
-        iterations: list[int],
-        pending: dict[int, dict[int, tuple[float, int]]],
-        judged: dict[int, list[Flag]],
-    ) -> None:
-        ranks = [rank for rank in group if any(rank in pending[iteration] for iteration in iterations)]
-        if len(ranks) < 2 or not iterations:
-            return
-        values = np.array([[pending[step].get(rank, (np.nan, 0))[0] for rank in ranks] for step in iterations])
-        flags, ratio, center = contrast(values, self.config.bounds)
-        for column, rank in enumerate(ranks):
-            history = judged.setdefault(rank, [])
-            for row, iteration in enumerate(iterations):
-                if rank in pending[iteration]:
-                    value, time = pending[iteration][rank]
-                    excess = value - float(center[row, column])
-                    history.append(
-                        Flag(
-                            iteration,
-                            time,
-                            float(ratio[row, column]),
-                            excess,
-                            value,
-                            float(center[row, column]),
-                            bool(flags[row, column]),
-                        )
-                    )
-            del history[: -self.config.history_steps]
-
-    def _slow(self, view: AttemptView, timer: str) -> dict[int, list[Flag]]:
-        """Ranks that stand out in enough of their last steps and by enough of the step."""
+        """At most one finding a table and window; the slow ranks of one timer stand in it together."""
+        self._tables.collect(view, window)
+        for key in self._tables.of("wait"):
+            self._settle(self._tables[key])
+        judged = [key for key in self._tables.of("own") if self._judge(view, self._tables[key])]
         step = view.clock.step_ns
-        slow = {}
-        for rank, history in sorted(self.state.judged[timer].items()):
-            last = history[-self.config.steps :]
-            flagged = self._flagged(history)
-            if step is None or len(last) < self.config.steps or len(flagged) < self.config.share * len(last):
-                continue
-            if self._impact(timer, flagged, step) >= self.config.impact:
-                slow[rank] = history
-        return slow
+        if over(view) or step is None:
+            return []
+        found = [self._contrast(view, window, key, step) for key in judged]
+        return [one for one in found if one is not None]
 
-    def _impact(self, timer: str, flagged: list[Flag], step: int) -> float:
-        return float(np.median([flag.excess for flag in flagged])) * scale_ns(timer) / step
+    def _settle(self, table: StepTable) -> int:
+        return table.settle(table.reported_by_all(self.config.patience_windows), self.config.history_steps)
 
-    def _finding(self, view: AttemptView, window: AttemptWindow, timer: str, slow: dict[int, list[Flag]]) -> Anomaly:
-        onset = min((self._onset(history) for history in slow.values()), key=lambda flag: flag.time)
-        judged = len(self.state.judged[timer])
-        rotating = len(slow) > max(1, self.config.rotating * judged)
-        suspects = [] if rotating else [self._suspect(view, timer, rank, slow[rank]) for rank in slow]
-        step = view.clock.step_ns or 1
-        flags = {rank: self._flagged(history) for rank, history in slow.items()}
-        impact = max(self._impact(timer, found, step) for found in flags.values())
-        changed = all(self._changed(history) for history in slow.values())
-        worst = max(slow, key=lambda rank: (slow[rank][-1].ratio, -rank))
+    def _judge(self, view: AttemptView, table: StepTable) -> bool:
+        """Judge the steps that all reporting ranks have reported. Returns whether there were any."""
+        ready = self._settle(table)
+        if ready:
+            flag_steps(table, view.peer_groups(), self.config.bounds, table.judged - ready)
+        return ready > 0
+
+    def _contrast(self, view: AttemptView, window: AttemptWindow, key: str, step: int) -> Anomaly | None:
+        table, config, groups = self._tables[key], self.config, view.peer_groups()
+        out = standing_out(table, groups, config.steps, config.share)
+        apart = {rank for ranks in out for rank in ranks}
+        shown = set(largest(table, sorted(apart), config.steps, MOST_NAMED))
+        slow: list[Standing] = []
+        for group, ranks in zip(groups, out, strict=True):
+            if shown.intersection(ranks):
+                slow += standings(table, group, sorted(shown.intersection(ranks)), config.bounds)
+        # What takes longer than the step that it is part of is in another unit, or of more than this step.
+        longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
+        slow = [
+            one
+            for one in slow
+            if one.middle(one.values, config.steps) <= longest and one.excess(config.steps) >= config.impact * step
+        ]
+        self._remember(key, slow)
+        return self._finding(view, window, key, slow, len(apart - shown), step) if slow else None
+
+    def _remember(self, key: str, slow: list[Standing]) -> None:
+        """Note since when these are slow, and whether the slow rank has moved from one to another.
+
+        What lies further back than the table reaches stays as it was found.
+        """
+        known, now = self.state.slow.setdefault(key, {}), self._tables[key].total
+        steps, ratio = self.config.steps, self.config.bounds.ratio
+        gone = set(known) - {one.rank for one in slow}
+        if gone and any(one.rank not in known for one in slow) and len(slow) < MOST_NAMED:
+            self.state.moved[key] = now
+        for one in slow:
+            at = one.onset(steps, ratio)
+            changed = one.changed(at, steps, ratio)
+            if one.rank not in known or changed or at >= steps:
+                known[one.rank] = Episode(one.iterations[at], one.times[at], changed, now)
+            else:
+                known[one.rank].seen = now
+        for rank in gone:
+            if known[rank].seen < now - 2 * steps:
+                del known[rank]
+
+    def _finding(
+        self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
+    ) -> Anomaly:
+        config, known = self.config, self.state.slow[key]
+        place = place_of(view, [one.rank for one in slow], self._tables[key].ranks)
+        held_up = self._held_up(view, slow, step)
+        grounds = self._grounds(key, slow, place, held_up, more)
+        named = [one for one in slow if one.rank not in held_up] if grounds in SINGLED_OUT else []
+        first = min((known[one.rank] for one in named or slow), key=lambda one: (one.time, one.iteration))
+        impact = max(one.excess(config.steps) for one in named or slow) / step
+        worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
+        timer = key.rpartition("|")[2]
         return self.anomaly(
             window,
-            timer,
-            onset=onset.time,
+            key,
+            onset=first.time,
             axis="space",
             layer="metric",
             symptom="slowdown",
-            area="workload" if rotating else _area(timer),
-            grounds="many_slow" if rotating else "slow_and_changed" if changed else "slow_against_peers",
-            severity="critical" if impact >= self.config.critical else "warning",
-            text=f"{timer} of rank {worst} {_middle(flags[worst], 'value'):.1f}, "
-            f"{_middle(flags[worst], 'ratio'):.2f} times its peers' median "
-            f"in {len(flags[worst])} of the last {self.config.steps} steps",
-            peers=f"peers' median {_middle(flags[worst], 'median'):.1f}; {impact:.0%} of a step",
-            iteration=onset.iteration,
+            area="workload" if grounds in WORKLOAD else _area(key),
+            grounds=grounds,
+            severity="critical" if impact >= config.critical else "warning",
+            text=self._text(timer, worst, place, held_up),
+            peers=f"peers' median {worst.middle(worst.medians, config.steps) / 1e6:.1f} ms; {impact:.0%} of a step",
+            iteration=first.iteration,
             phase=view.phase,
-            suspects=suspects,
-            victims=sorted(set(view.members) - set(slow)),
+            suspects=[self._suspect(view, timer, one, step) for one in sorted(named, key=lambda one: one.rank)],
+            victims=sorted(set(view.members) - {one.rank for one in slow}),
         )
 
-    def _flagged(self, history: list[Flag]) -> list[Flag]:
-        return [flag for flag in history[-self.config.steps :] if flag.flagged]
+    def _grounds(self, key: str, slow: list[Standing], place: Place | None, held_up: list[int], more: int) -> str:
+        """Why these ranks are named, or nobody is."""
+        ranks, table = [one.rank for one in slow], self._tables[key]
+        share = len(ranks) / len(table.ranks)
+        whole_node = place is not None and place.kind == "node" and share <= NODE_SHARE
+        if table.total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS:
+            return "rotating"
+        if more or (len(ranks) > 1 and share > self.config.rotating and not whole_node):
+            return "many_slow"
+        if place is not None and place.kind in ("replica", "stage"):
+            return f"slow_{place.kind}"
+        if set(held_up) == set(ranks):
+            return "slow_but_waits"
+        if all(self.state.slow[key][rank].changed for rank in ranks if rank not in held_up):
+            return "slow_and_changed"
+        return "slow_first_rank" if ranks == [0] else "slow_against_peers"
 
-    def _suspect(self, view: AttemptView, timer: str, rank: int, history: list[Flag]) -> Suspect:
-        flagged = self._flagged(history)
+    def _held_up(self, view: AttemptView, slow: list[Standing], step: int) -> list[int]:
+        """The slow ranks that wait for others longer than their peers do: these are held up themselves."""
+        found = []
+        by_rank = {one.rank: one for one in slow}
+        for group in view.peer_groups() if self._tables.of("wait") else []:
+            suspects = [rank for rank in group if rank in by_rank]
+            if not suspects:
+                continue
+            waiting = self._tables.waiting(group, self.config.steps)
+            others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
+            peers = float(np.nanmedian(others)) if np.isfinite(others).any() else np.inf
+            for rank in suspects:
+                most = max(LONGER_WAIT * step, OF_EXCESS * by_rank[rank].excess(self.config.steps))
+                if waiting[group.index(rank)] - peers > most:
+                    found.append(rank)
+        return sorted(found)
+
+    def _text(self, timer: str, worst: Standing, place: Place | None, held_up: list[int]) -> str:
+        steps = self.config.steps
+        told = (
+            f"{timer} of rank {worst.rank} {worst.middle(worst.values, steps) / 1e6:.1f} ms, "
+            f"{worst.middle(worst.ratios, steps):.2f} times its peers' median "
+            f"in {len(worst.flagged(steps))} of the last {steps} steps"
+        )
+        told += f"; the whole {place.kind} is slow: {place.name}" if place else ""
+        return told + (f"; {said_ranks(held_up)} also waits longer than its peers" if held_up else "")
+
+    def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
+        flagged = len(one.flagged(self.config.steps))
         why = (
-            f"own work {timer} {_middle(flagged, 'ratio'):.2f} times its peers' median, {len(flagged)} of "
-            f"{min(len(history), self.config.steps)} steps"
+            f"own work {timer} {one.middle(one.ratios, self.config.steps):.2f} times its peers' median, {flagged} of "
+            f"{min(len(one.flags), self.config.steps)} steps"
         )
-        return view.suspect(rank, round(min(0.99, 0.5 + len(flagged) / (2 * self.config.steps)), 2), why)
-
-    def _onset(self, history: list[Flag]) -> Flag:
-        """The step from which the rank keeps standing out.
-
-        A jump is dated by half its height, which noise does not reach; a slow trend by where it leaves its peers.
-        """
-        low = 1 + (self.config.bounds.ratio - 1) / 2
-        height = _middle(history[-self.config.steps :], "ratio")
-        start = _run_start([flag.ratio > low for flag in history])
-        half = _run_start([flag.ratio > max(low, (1 + height) / 2) for flag in history])
-        return history[half if half - start <= 5 else start]
-
-    def _changed(self, history: list[Flag]) -> bool:
-        """Whether the rank's own work takes longer than its own past: ten steps or more before, none standing out."""
-        onset = self._onset(history).iteration
-        before = [flag for flag in history if flag.iteration < onset][-10:]
-        after = [flag for flag in history if flag.iteration >= onset][-self.config.steps :]
-        if len(before) < 10 or sum(flag.flagged for flag in before) > 2:
-            return False
-        return _middle(after, "value") >= self.config.bounds.ratio * _middle(before, "value")
+        weight = flagged / self.config.steps + min(1.0, one.excess(self.config.steps) / step)
+        return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
 
 
-def _run_start(above: list[bool]) -> int:
-    """Where the run begins that reaches the end: going back while most of ten stand out, then on to its first."""
-    at = len(above)
-    while at > 0 and sum(above[max(0, at - 10) : at]) >= min(10, at) * 0.6:
-        at -= 1
-    for start in range(max(0, at - 10), len(above)):
-        run = above[start : start + 5]
-        if above[start] and sum(run) >= 0.6 * len(run):
-            return start
-    return len(above) - 1
-
-
-def _middle(flags: list[Flag], field: str) -> float:
-    return float(np.median([getattr(flag, field) for flag in flags]))
-
-
-def _area(timer: str) -> Area:
-    return "data" if any(word in timer for word in ("data", "load", "fetch", "token", "collate")) else "compute"
+def _area(key: str) -> Area:
+    words = ("data", "load", "fetch", "token", "collate")
+    return "data" if any(word in key.lower() for word in words) else "compute"

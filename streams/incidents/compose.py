@@ -20,6 +20,7 @@ from schemas.results import (
     Symptom,
 )
 from streams.incidents.decision import Decision, Reason
+from streams.places import place_of
 from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
@@ -135,8 +136,9 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
     """The smallest place that covers the suspects; where nobody is named that of a fault, else the job."""
     if decision.places and not decision.suspects:
         return _place_of(view, decision)
-    ranks = sorted(suspect.rank for suspect in decision.suspects if suspect.rank is not None)
-    nodes = sorted({suspect.node for suspect in decision.suspects if suspect.node})
+    ranks = sorted(suspect.rank for suspect in decision.suspects if suspect.rank is not None) or decision.among
+    told = {suspect.node for suspect in decision.suspects} or {view.node_of(rank) for rank in ranks}
+    nodes = sorted(told - {""})
     shown = rank_ranges(ranks)
     if not ranks:
         return Scope(kind="job", name=view.job)
@@ -147,9 +149,10 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
     if len(nodes) == 1 and {rank for rank in view.members if view.node_of(rank) == nodes[0]} == set(ranks):
         return Scope(kind="node", name=nodes[0], ranks=shown, nodes=nodes)
     stages = {str(view.coordinates(rank).get("pp")) for rank in ranks}
-    if len(stages) == 1 and "None" not in stages:
+    place = place_of(view, ranks, view.members)
+    if len(stages) == 1 and "None" not in stages and (place is None or place.kind != "tensor"):
         return Scope(kind="stage", name=f"pipeline stage {stages.pop()}", ranks=shown, nodes=nodes)
-    return Scope(kind="group", name=f"ranks {shown}", ranks=shown, nodes=nodes)
+    return Scope(kind="group", name=place.name if place else f"ranks {shown}", ranks=shown, nodes=nodes)
 
 
 def _place_of(view: AttemptView, decision: Decision) -> Scope:

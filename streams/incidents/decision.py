@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 import msgspec
@@ -46,13 +47,22 @@ class Reason(Enum):
     SLOW_AND_CHANGED = "one is slower than its peers and than its own past"
     SLOW_KNOWN_LAYOUT = "one is slower than peers of its role and stage"
     SLOW_UNKNOWN_LAYOUT = "one is slower than others, but roles and stages are not known"
+    SLOW_FIRST_RANK = "only rank 0 is slower, and always was; it may do more than its peers by design"
+    SLOW_BUT_WAITS = "one works longer than its peers and waits longer too, so others hold it up as well"
+    SLOW_STAGE = "all ranks of one stage are slow, as they may be by design"
+    SLOW_REPLICA = "all stages of one replica are slow, as with longer inputs"
+    ROTATING = "the slow rank moves from one to another, as with inputs of different lengths"
+    JOB_SLOWER = "the job takes longer than before, and nothing observed tells the ranks apart"
     MANY_SLOW = "too many are slow for one to be at fault"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision and its reason; ``places`` are nodes and devices to look at where no rank is named."""
+    """The decision and its reason; ``places`` are nodes and devices to look at where no rank is named.
+
+    ``among`` are the ranks that it concerns where nobody of them is named, empty for all.
+    """
 
     symptom: Symptom
     area: Area
@@ -63,6 +73,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     suspects: list[Suspect]
     victims: list[int]
     places: list[Suspect] = []
+    among: list[int] = []
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +95,11 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
             victims=victims,
         )
 
-    def nobody(self, reason: Reason, *, area: Area = "unknown") -> Decision:
+    def nobody(self, reason: Reason, *, area: Area = "unknown", among: Sequence[Suspect] = ()) -> Decision:
         """Ambiguous: no rank is named. What the evidence leans to stays in its text."""
-        return self._decision("ambiguous", reason, [], area)
+        decision = self._decision("ambiguous", reason, [], area)
+        concerned = sorted({one.rank for one in among if one.rank is not None})
+        return msgspec.structs.replace(decision, among=concerned) if concerned else decision
 
     def unseen(self) -> Decision:
         """Unavailable: what would tell the ranks apart was not observed."""

@@ -1,0 +1,128 @@
+"""Slowness: whom contrasts of ranks single out, and why nobody is where they do not.
+
+Space decides who, time decides whether and when. What a ground is worth stands in one table; who adds a detector of
+slowness adds its grounds there.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from schemas.results import Anomaly
+from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.situation import Situation
+
+RECENT_WINDOWS = 3
+"""A detector's latest finding stands for so many windows, since not all of them speak in each."""
+
+
+class Weight(IntEnum):
+    """What a finding is worth, from what names nobody to what names by itself."""
+
+    NOBODY = 0
+    HINT = 1
+    """It names where peers are known and the rank has changed, or another source agrees."""
+    PEERS = 2
+    """It names where peers are known, or the rank has shifted against its own past."""
+    CERTAIN = 3
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """A ground's weight and why blame decides by it."""
+
+    weight: Weight
+    reason: Reason
+
+
+GROUNDS = {
+    "slow_and_changed": Ground(Weight.CERTAIN, Reason.SLOW_AND_CHANGED),
+    "slow_against_peers": Ground(Weight.PEERS, Reason.SLOW_KNOWN_LAYOUT),
+    "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
+    "slow_but_waits": Ground(Weight.NOBODY, Reason.SLOW_BUT_WAITS),
+    "slow_stage": Ground(Weight.NOBODY, Reason.SLOW_STAGE),
+    "slow_replica": Ground(Weight.NOBODY, Reason.SLOW_REPLICA),
+    "rotating": Ground(Weight.NOBODY, Reason.ROTATING),
+    "many_slow": Ground(Weight.NOBODY, Reason.MANY_SLOW),
+}
+"""Contrasts of ranks."""
+_OF_PLACES = ("slow_stage", "slow_replica")
+"""Grounds of a place that is told though none of its ranks is named."""
+_OVERRULES = ("rotating", "many_slow")
+"""Grounds that take back what any timer says of single ranks."""
+
+
+def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """The decision over a slowdown's anomalies."""
+    contrasts = [one for one in anomalies if one.grounds in GROUNDS]
+    if not contrasts:
+        return _without_contrast(anomalies)
+    latest = _latest(contrasts, situation)
+    begun = [one for one in contrasts if one.end == contrasts[0].end]
+    base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")
+    for grounds in _OVERRULES:
+        overruling = [one for one in latest if one.grounds == grounds]
+        if overruling:
+            return base.nobody(GROUNDS[grounds].reason, area="workload")
+    strongest = max(latest, key=_strength)
+    reason = _reason(strongest, latest, anomalies, situation)
+    if reason in _NAMING:
+        return base.named(reason, strongest.suspects, area=strongest.area)
+    among = strongest.suspects if strongest.grounds in _OF_PLACES else []
+    return base.nobody(reason, area=strongest.area, among=among)
+
+
+def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Reason:
+    """Why whom the strongest finding singles out is named, or not."""
+    ground = GROUNDS[strongest.grounds]
+    if ground.weight is Weight.NOBODY:
+        return ground.reason
+    if _contradicted(strongest, latest):
+        return Reason.SOURCES_DISAGREE
+    if ground.weight is Weight.CERTAIN or ranks_of(strongest.suspects) <= _shifted(anomalies):
+        return Reason.SLOW_AND_CHANGED
+    return ground.reason if situation.knows_layout else Reason.SLOW_UNKNOWN_LAYOUT
+
+
+_NAMING = (Reason.SLOW_AND_CHANGED, Reason.SLOW_KNOWN_LAYOUT)
+
+
+def _without_contrast(anomalies: list[Anomaly]) -> Decision:
+    """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike."""
+    return Base.of(anomalies, anomalies[0], symptom="slowdown").nobody(Reason.JOB_SLOWER, area=anomalies[-1].area)
+
+
+def _latest(contrasts: list[Anomaly], situation: Situation) -> list[Anomaly]:
+    """Each detector's findings of its latest window, unless others have spoken for long since."""
+    newest = max(one.end for one in contrasts)
+    ends = {one.detector: max(other.end for other in contrasts if other.detector == one.detector) for one in contrasts}
+    oldest = newest - RECENT_WINDOWS * situation.window_ns
+    return [one for one in contrasts if one.end == ends[one.detector] and one.end > oldest]
+
+
+def _strength(one: Anomaly) -> tuple[int, bool, float, str]:
+    """What weighs more comes first, then who is singled out alone, and by more."""
+    best = max((suspect.score for suspect in one.suspects), default=0.0)
+    return GROUNDS[one.grounds].weight, len(one.suspects) == 1, best, one.id
+
+
+def _contradicted(strongest: Anomaly, latest: list[Anomaly]) -> bool:
+    """Whether another detector that weighs as much names only others."""
+    named = ranks_of(strongest.suspects)
+    weight = GROUNDS[strongest.grounds].weight
+    return any(
+        one.detector != strongest.detector
+        and GROUNDS[one.grounds].weight >= min(weight, Weight.PEERS)
+        and one.suspects
+        and not named & ranks_of(one.suspects)
+        for one in latest
+    )
+
+
+def _shifted(anomalies: list[Anomaly]) -> set[int | None]:
+    """Ranks whose own work takes longer than their own past; none once a shift turned out to be everybody's."""
+    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
+    if not shifts or max(shifts, key=lambda one: (one.end, one.grounds)).grounds != "own_shift":
+        return set()
+    return ranks_of([suspect for one in shifts for suspect in one.suspects])

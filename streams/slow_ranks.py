@@ -1,0 +1,157 @@
+"""Who is slow by a table of steps: who stands out in enough of the last ones, by how much, and since when.
+
+Peers are given as groups of ranks; groups of one size are contrasted together.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from streams.robust import Array, Bounds, contrast, median_of
+from streams.steps import StepTable
+
+Columns = npt.NDArray[np.int64]
+
+DEVIATIONS = 6.0
+"""By how many deviations a rank must stand out more often than its peers do, where those stand out as well."""
+PAST_STEPS = 10
+"""Steps before the onset that make a past."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rank stood in those of the remembered steps that it reported, oldest first.
+
+    ``values`` and ``medians`` of its peers are in ns; ``flags`` is in which steps it stood out.
+    """
+
+    rank: int
+    iterations: list[int]
+    times: list[int]
+    values: Array
+    medians: Array
+    ratios: Array
+    flags: npt.NDArray[np.bool_]
+
+    def flagged(self, steps: int) -> npt.NDArray[np.int64]:
+        """The places of the last ``steps`` steps in which it stood out."""
+        first = max(len(self.flags) - steps, 0)
+        return first + np.flatnonzero(self.flags[first:])
+
+    def excess(self, steps: int) -> float:
+        """By how much its value lies above its peers' median where it stands out, in the middle (ns)."""
+        at = self.flagged(steps)
+        return float(np.median(self.values[at] - self.medians[at]))
+
+    def middle(self, values: Array, steps: int) -> float:
+        """The middle of a column where it stands out."""
+        return float(np.median(values[self.flagged(steps)]))
+
+    def onset(self, steps: int, ratio: float) -> int:
+        """The place of the step from which the rank keeps standing out.
+
+        A jump is dated by half its height, which noise does not reach; a slow trend by where it leaves its peers.
+        """
+        low = 1 + (ratio - 1) / 2
+        height = self.middle(self.ratios, steps)
+        start = _run_start((self.ratios > low).tolist())
+        half = _run_start((self.ratios > max(low, (1 + height) / 2)).tolist())
+        return half if half - start <= 5 else start
+
+    def changed(self, onset: int, steps: int, ratio: float) -> bool:
+        """Whether its own work takes longer than its own past: ten steps or more before, none standing out."""
+        before = slice(max(onset - PAST_STEPS, 0), onset)
+        if onset < PAST_STEPS or np.count_nonzero(self.flags[before]) > 2:
+            return False
+        after = self.values[onset:][-steps:]
+        return bool(np.median(after) >= ratio * np.median(self.values[before]))
+
+
+def flag_steps(table: StepTable, groups: list[list[int]], bounds: Bounds, start: int) -> None:
+    """Mark in the table who stands out among its peers in each step from ``start`` on that is judged."""
+    values = table.values(start, table.judged)
+    for columns in _batches([table.places(group) for group in groups]):
+        flags, _, _ = contrast(values[:, columns], bounds)
+        table.flags[start : table.judged, columns] = flags
+
+
+def _batches(groups: list[list[int]]) -> list[Columns]:
+    """The groups of two or more as [group, rank] matrices of columns, one for each size."""
+    sizes: dict[int, list[list[int]]] = {}
+    for group in groups:
+        if len(group) > 1:
+            sizes.setdefault(len(group), []).append(group)
+    return [np.array(sizes[size]) for size in sorted(sizes)]
+
+
+def standing_out(table: StepTable, groups: list[list[int]], steps: int, share: float) -> list[list[int]]:
+    """By group, who stands out in at least ``share`` of its last ``steps`` steps, which it must have reported.
+
+    Where peers stand out as well, it must do so more often than chance would have it. A step that a rank did not report
+    is passed over, as long as it has reported every other.
+    """
+    start = max(table.judged - 2 * steps, 0)
+    there = ~np.isnan(table.values(start, table.judged))
+    last = there & (np.cumsum(there[::-1], axis=0)[::-1] <= steps)
+    count = last.sum(axis=0)
+    flagged = (last & table.flags[start : table.judged]).sum(axis=0)
+    often = (count >= steps) & (flagged >= share * count)
+    found = []
+    for group in groups:
+        places = np.array(table.places(group), dtype=np.int64)
+        total = flagged[places].sum()
+        known = count[places].sum()
+        out = []
+        for place in places[often[places]].tolist():
+            others = known - count[place]
+            rate = float(total - flagged[place]) / others if others else 0.0
+            chance = count[place] * rate + DEVIATIONS * float(np.sqrt(count[place] * rate * (1 - rate)))
+            if flagged[place] > chance:
+                out.append(table.ranks[place])
+        found.append(sorted(out))
+    return found
+
+
+def largest(table: StepTable, ranks: list[int], steps: int, most: int) -> list[int]:
+    """At most so many of the ranks, those whose values were the largest over the last ``steps`` steps, in order."""
+    if len(ranks) <= most:
+        return ranks
+    middles = median_of(table.values(max(table.judged - steps, 0), table.judged)[:, table.places(ranks)].T)
+    return sorted(sorted(ranks, key=dict(zip(ranks, (-middles).tolist(), strict=True)).__getitem__)[:most])
+
+
+def standings(table: StepTable, group: list[int], ranks: list[int], bounds: Bounds) -> list[Standing]:
+    """How each of the ``ranks`` stood against its ``group`` in all steps that are remembered."""
+    places = table.places(group)
+    values = table.values(0, table.judged)[:, places]
+    _, ratios, medians = contrast(values, bounds)
+    flags = table.flags[: table.judged, places]
+    found = []
+    for rank in ranks:
+        column = places.index(*table.places([rank]))
+        steps = np.flatnonzero(~np.isnan(values[:, column]))
+        found.append(
+            Standing(
+                rank=rank,
+                iterations=[table.iterations[step] for step in steps],
+                times=[table.times[step] for step in steps],
+                values=values[steps, column],
+                medians=medians[steps, column],
+                ratios=ratios[steps, column],
+                flags=flags[steps, column],
+            )
+        )
+    return found
+
+
+def _run_start(above: list[bool]) -> int:
+    """Where the run begins that reaches the end: going back while most of ten stand out, then on to its first."""
+    at = len(above)
+    while at > 0 and sum(above[max(0, at - 10) : at]) >= min(10, at) * 0.6:
+        at -= 1
+    for start in range(max(0, at - 10), len(above)):
+        run = above[start : start + 5]
+        if above[start] and sum(run) >= 0.6 * len(run):
+            return start
+    return len(above) - 1

@@ -1,0 +1,112 @@
+"""The tables of steps of a job: one for each timer of own work and of waiting, role and kind of process."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from schemas.results import Series
+from streams.robust import Array, median_of
+from streams.steps import StepColumns, StepTable
+from streams.timers import Kind, kind_of_timer, plain_timer, scale_ns
+from streams.view import AttemptView, AttemptWindow
+
+MOST_TABLES = 32
+"""Of own work, and of waiting."""
+
+
+class TableKey(msgspec.Struct, frozen=True, order=True):
+    """What is measured, by whom: ``timer`` is its name without the unit."""
+
+    kind: Kind
+    process_type: str
+    role: str
+    timer: str
+
+    @property
+    def text(self) -> str:
+        """The key as it is written down."""
+        return "|".join((self.kind, self.process_type, self.role, self.timer))
+
+
+class StepTables:
+    """Takes windows in; keeps the tables by the text of their keys."""
+
+    def __init__(self, warm_up: int, written: dict[str, StepColumns] | None = None) -> None:
+        self._warm_up = warm_up
+        self._tables = {text: StepTable(columns) for text, columns in sorted((written or {}).items())}
+
+    def written(self) -> dict[str, StepColumns]:
+        """The tables as they are written down."""
+        return {text: table.written() for text, table in sorted(self._tables.items())}
+
+    def __getitem__(self, text: str) -> StepTable:
+        return self._tables[text]
+
+    def collect(self, view: AttemptView, window: AttemptWindow) -> None:
+        """Take in the timers of one window; of a rank's series of one name the first counts."""
+        found: dict[TableKey, dict[str, dict[int, Series]]] = {}
+        # Ten thousand ranks print the same few names.
+        columns: dict[tuple[str, str, str], dict[int, Series] | None] = {}
+        for summary in window.summaries:
+            rank, process_type = summary.identity.rank, summary.identity.process_type
+            if rank is None:
+                continue
+            role = view.members[rank].identity.role
+            for series in summary.series:
+                told = (series.name, process_type, role)
+                if told not in columns:
+                    columns[told] = _column_of(found, *told)
+                column = columns[told]
+                if column is not None and rank not in column:
+                    column[rank] = series
+        for key in sorted(found):
+            if key.text in self._tables or len(self.of(key.kind)) < MOST_TABLES:
+                self._take(key.text, found[key])
+        for text in sorted(set(self._tables) - {key.text for key in found}):
+            self._tables[text].take([], [], [], self._warm_up)
+
+    def _take(self, text: str, found: dict[str, dict[int, Series]]) -> None:
+        taken: dict[int, Series] = {}
+        scales: list[float] = []
+        for name, by_rank in sorted(found.items()):
+            new = {rank: series for rank, series in by_rank.items() if rank not in taken}
+            taken.update(new)
+            scales += [float(scale_ns(name))] * len(new)
+        self._tables.setdefault(text, StepTable(StepColumns())).take(
+            list(taken), list(taken.values()), scales, self._warm_up
+        )
+
+    def of(self, kind: Kind) -> list[str]:
+        """The keys of own work, or of waiting, as they are written down."""
+        return [text for text in sorted(self._tables) if text.startswith(f"{kind}|")]
+
+    def waiting(self, ranks: list[int], steps: int) -> Array:
+        """How long each of these ranks waits for others in a step (ns), over the last ones; NaN where it is not known.
+
+        Only who has all the timers that any of them has can be compared.
+        """
+        tables = [self._tables[text] for text in self.of("wait")]
+        told = [_middles(table, ranks, steps) for table in tables if table.places(ranks)]
+        told = [one for one in told if np.isfinite(one).any()]
+        return np.sum(told, axis=0) if told else np.full(len(ranks), np.nan)
+
+
+def _column_of(
+    found: dict[TableKey, dict[str, dict[int, Series]]], name: str, process_type: str, role: str
+) -> dict[int, Series] | None:
+    """Where the series of this name belong, by rank; null for what is no timer, or of more than own work or waiting."""
+    kind = kind_of_timer(name)
+    if kind in ("mixed", "total", "none"):
+        return None
+    return found.setdefault(TableKey(kind, process_type, role, plain_timer(name)), {}).setdefault(name, {})
+
+
+def _middles(table: StepTable, ranks: list[int], steps: int) -> Array:
+    """Each rank's median (ns) over the last ``steps`` judged steps; NaN where it reported none."""
+    found = np.full(len(ranks), np.nan)
+    known = [at for at, rank in enumerate(ranks) if table.places([rank])]
+    values = table.values(max(table.judged - steps, 0), table.judged)
+    if len(values):
+        found[known] = median_of(values[:, table.places(ranks)].T)
+    return found
