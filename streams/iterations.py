@@ -65,7 +65,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     def _stride(self, moved: list[Window], back: list[Window]) -> None:
         """How far the last two numbers that any rank reports lie apart."""
-        told = sorted({number for window in moved for series in window.series for number in series.iterations})
+        told = sorted(set().union(*(series.iterations for window in moved for series in window.series)))
         if back or not told:
             return
         before = [self.iteration] if self.iteration is not None and self.iteration < told[0] else []
