@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -44,6 +45,19 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if name not in self._made:
             self._made[name] = self._matrix(name)
         return self._made[name]
+
+    def own(self, name: str, column: Column) -> NDArray[np.float64]:
+        """One column of the processes' own gauges of that name, ``[rank]``; NaN where a rank has none."""
+        found = np.full(len(self.ranks), np.nan)
+        for (names, devices), places in self.alike.items():
+            at = bisect_left(names, name)
+            if at < len(names) and names[at] == name and not devices[at]:
+                found[places] = [getattr(self.rows[place], column)[at] for place in places]
+        return found
+
+    def where(self, marks: NDArray[np.bool_]) -> list[int]:
+        """The ranks that are marked, ``[rank]``, ascending."""
+        return [self.ranks[place] for place in np.flatnonzero(marks).tolist()]
 
     def places(self, name: str) -> list[int]:
         """Where the metrics of that name stand, the process's own first, then by device."""

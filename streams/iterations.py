@@ -65,7 +65,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     def _stride(self, moved: list[Window], back: list[Window]) -> None:
         """How far the last two numbers that any rank reports lie apart."""
-        told = sorted({number for window in moved for series in window.series for number in series.iterations})
+        told = sorted(_told(moved))
         if back or not told:
             return
         before = [self.iteration] if self.iteration is not None and self.iteration < told[0] else []
@@ -91,6 +91,18 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     def _went_back(self, window: Window) -> bool:
         before = self.reached.get(window.identity.rank if window.identity.rank is not None else -1)
         return before is not None and window.iteration is not None and window.iteration < before
+
+
+def _told(windows: list[Window]) -> set[int]:
+    """The iterations that their series tell of; nearly all tell of the same."""
+    found: set[int] = set()
+    last: list[int] = []
+    for window in windows:
+        for series in window.series:
+            if series.iterations != last:
+                last = series.iterations
+                found.update(last)
+    return found
 
 
 def _step_of(window: Window) -> int | None:

@@ -16,13 +16,14 @@ Marks = NDArray[np.bool_]
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One row: a signature, or the first of a template; ``first`` is when it was first printed in the window (ns)."""
+    """One row: a signature, or the first of a template; ``first`` and ``last`` are times in the window (ns)."""
 
     signature: str
     template: str
     chatter: str
     text: str
     first: int
+    last: int
 
 
 class Printed(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +44,8 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
         kept: dict[str, Line] = {}
         for line in self.lines:
             known = kept.setdefault(line.template, line)
-            kept[line.template] = msgspec.structs.replace(known, first=min(known.first, line.first))
+            first, last = min(known.first, line.first), max(known.last, line.last)
+            kept[line.template] = msgspec.structs.replace(known, first=first, last=last)
         names = sorted(kept)
         at = {name: row for row, name in enumerate(names)}
         rows = np.array([at[line.template] for line in self.lines], dtype=np.int64)
@@ -82,8 +84,8 @@ def printed_by(
     places: dict[str, int | None] = {}
     shown: list[SignatureCount] = []
     templates: list[str] = []
-    # A row, a column, a count and a time for each cell: one pass over all that all ranks printed.
-    cells: list[tuple[int, int, int, int]] = []
+    # A row, a column, a count and two times for each cell: one pass over all that all ranks printed.
+    cells: list[tuple[int, int, int, int, int]] = []
     for rank, summary in ranked:
         here = column[rank]
         for one in summary.signatures:
@@ -95,9 +97,9 @@ def printed_by(
                     templates.append(template)
             place = places[one.signature]
             if place is not None:
-                cells.append((place, here, one.count, one.first))
+                cells.append((place, here, one.count, one.first, one.last))
     order = sorted(range(len(shown)), key=lambda place: shown[place].signature)
-    counts, first = _filled(cells, (len(shown), len(ranks)))
+    counts, first, last = _filled(cells, (len(shown), len(ranks)))
     before = [np.isin(ranks, ranks_before(shown[place].signature)) for place in order]
     return Printed(
         ranks=ranks,
@@ -108,6 +110,7 @@ def printed_by(
                 shown[place].chatter,
                 shown[place].masked[:LONGEST_TEXT],
                 int(first[place]),
+                int(last[place]),
             )
             for place in order
         ],
@@ -117,14 +120,18 @@ def printed_by(
     )
 
 
-def _filled(cells: list[tuple[int, int, int, int]], shape: tuple[int, int]) -> tuple[Table, NDArray[np.int64]]:
-    """Counts, and when each row was first printed (ns)."""
-    table = np.array(cells, dtype=np.int64).reshape(-1, 4)
+def _filled(
+    cells: list[tuple[int, int, int, int, int]], shape: tuple[int, int]
+) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
+    """Counts, and when each row was first and last printed (ns)."""
+    table = np.array(cells, dtype=np.int64).reshape(-1, 5)
     counts = np.zeros(shape, dtype=np.int64)
     first = np.full(shape[0], np.iinfo(np.int64).max)
+    last = np.full(shape[0], np.iinfo(np.int64).min)
     np.add.at(counts, (table[:, 0], table[:, 1]), table[:, 2])
     np.minimum.at(first, table[:, 0], table[:, 3])
-    return counts, first
+    np.maximum.at(last, table[:, 0], table[:, 4])
+    return counts, first, last
 
 
 def _printers(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.results import Gauge, StackSpan, Window
+from schemas.results import StackSpan, Window
 from streams.checks import require
 from streams.iterations import ProgressClock
 from streams.lines.phases import QUIET_PHASES
@@ -61,6 +61,14 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
 
 def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     """The stall at the window's end, or null where there is none or none can be known."""
+    # Many detectors ask for the same.
+    known = window.stalls.get(rule)
+    if known is None or known[0] is not view:
+        known = window.stalls[rule] = (view, _stall_of(view, window, rule))
+    return known[1]
+
+
+def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     if over(view) or suspended(view, window):
         return None
     stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
@@ -69,14 +77,11 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
     return None if at_work(view, window, stall, rule) or moving(view, stall) else stall
 
 
-def is_stopped(summary: Window, samples: int = 1) -> bool:
-    """Whether all samples of a worker's process, at least so many, show that a signal has stopped it."""
-    running, stopped = (summary.measured.own(name) for name in ("process_running", "process_stopped"))
-    return samples <= _count(running) == _count(stopped)
-
-
-def _count(gauge: Gauge | None) -> int:
-    return 0 if gauge is None else gauge.count
+def stopped_ranks(window: AttemptWindow, samples: int = 1) -> list[int]:
+    """The ranks of which all samples of their process, at least so many, show that a signal has stopped it."""
+    table = window.gauges
+    sampled, stopped = table.own("process_running", "counts"), table.own("process_stopped", "counts")
+    return table.where((sampled >= samples) & (sampled == stopped))
 
 
 def suspended(view: AttemptView, window: AttemptWindow) -> bool:
@@ -84,7 +89,7 @@ def suspended(view: AttemptView, window: AttemptWindow) -> bool:
 
     Who was not sampled is not known to be stopped, so a few that are do not stand for the job.
     """
-    stopped = {one.identity.rank for one in window.summaries if is_stopped(one)} & set(view.members)
+    stopped = view.members.keys() & stopped_ranks(window)
     return bool(stopped) and len(stopped) >= SUSPENDED * len(view.members)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 
 import msgspec
+import numpy as np
 
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
@@ -18,7 +19,7 @@ from schemas.results import Axis, SignatureCount, SuspiciousTemplate, Template, 
 from streams.lines.form import form_of
 from streams.mining import templates_of
 from streams.printed import Printed, printed_by
-from streams.view import AttemptView, AttemptWindow, NovelTemplate
+from streams.view import AttemptView, NovelTemplate
 
 SUSPICIOUS_LIMIT = 5
 MINORITY, COMMON = 0.25, 0.9
@@ -174,29 +175,20 @@ class TemplateBook:
             aliases=self.state.aliases.get(id_, []),
         )
 
-    def note(self, window: AttemptWindow) -> None:
-        """Remember who printed what, for telling which templates stand apart."""
-        found: dict[str, tuple[int, int, set[int]]] = {}
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for count in summary.signatures:
-                if rank is None or count.signature not in self._ids:
-                    continue
-                first, last, ranks = found.get(count.signature, (count.first, count.last, set()))
-                ranks.add(rank)
-                found[count.signature] = (min(first, count.first), max(last, count.last), ranks)
-        for signature, (first, last, ranks) in found.items():
-            if signature in self.state.chatter:
-                kind = f"{window.attempt}|{self.state.chatter[signature]}"
-                self.state.printers[kind] = sorted(ranks | set(self.state.printers.get(kind, [])))
-            key = f"{window.attempt}|{signature}"
+    def note(self, attempt: str, table: Printed) -> None:
+        """Remember who printed what in a window, for telling which templates stand apart."""
+        for line, counts in zip(table.lines, table.counts, strict=True):
+            ranks = [table.ranks[column] for column in np.flatnonzero(counts).tolist()]
+            if line.signature in self.state.chatter:
+                kind = f"{attempt}|{self.state.chatter[line.signature]}"
+                self.state.printers[kind] = _joined(self.state.printers.get(kind, []), ranks)
+            key = f"{attempt}|{line.signature}"
             known = self.state.uses.get(key)
             if known is None:
-                self.state.uses[key] = Use(first=first, last=last, ranks=sorted(ranks))
+                self.state.uses[key] = Use(first=line.first, last=line.last, ranks=ranks)
                 continue
-            known.first, known.last = min(known.first, first), max(known.last, last)
-            if not ranks <= set(known.ranks):
-                known.ranks = sorted({*known.ranks, *ranks})
+            known.first, known.last = min(known.first, line.first), max(known.last, line.last)
+            known.ranks = _joined(known.ranks, ranks)
 
     def printed(self, attempt: str, summaries: list[Window], members: Iterable[int]) -> Printed:
         """Who printed what in a window that is learnt and not yet noted, with what was noted before."""
@@ -297,6 +289,11 @@ class TemplateBook:
                 ranks=sorted({*known.ranks, *use.ranks}),
             )
         return uses
+
+
+def _joined(known: list[int], ranks: list[int]) -> list[int]:
+    """Both together, ascending as they are."""
+    return known if known == ranks else sorted({*known, *ranks})
 
 
 def _few(view: AttemptView, use: Use) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
 from schemas.events import MAIN_THREAD
 from schemas.identity import MOST_RANKS, Identity
-from schemas.results import Activity, Exit, Fatal, StackSpan, Suspect, SuspiciousTemplate, Window
+from schemas.results import Activity, Exit, Fatal, Series, StackSpan, Suspect, SuspiciousTemplate, Window
 from streams.gauges import GaugeTable, gauge_table
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
@@ -68,6 +69,15 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     threads: list[tuple[int, int, int, int, int]] = []
     failures: dict[str, tuple[int, str]] = {}
 
+    def take_processes(self, summary: Window) -> None:
+        """Take in which processes were sampled or announced themselves in a window."""
+        self.remember(summary.stacks)
+        seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
+        mains = {pid for pid, kind in seen.items() if kind == "trainer" and pid} | set(self.pids)
+        self.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
+        said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
+        self.announced = [*(pid for pid in self.announced if pid not in said), *sorted(said)][-KEPT_PIDS:]
+
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
         self._remember_failures([span for span in spans if not span.frames])
@@ -109,8 +119,7 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     @property
     def main_pid(self) -> int | None:
         """The pid of the rank's own process, the trainer, where known."""
-        mains = [pid for pid, kind in self.pids.items() if kind == "trainer"]
-        return max(mains) if mains else None
+        return max((pid for pid, kind in self.pids.items() if kind == "trainer"), default=None)
 
 
 def key_of(span: StackSpan) -> str:
@@ -167,19 +176,18 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             self.world_size = world_size
 
     def _member(self, rank: int, summary: Window) -> None:
-        life = _last_life(summary)
+        dead = _dead(summary)
+        life = _last_life(summary, dead=dead)
         member = self.members.get(rank)
         if member is None:
             member = Member(identity=summary.identity, first_seen=summary.start, last_life=life or summary.start)
             self.members[rank] = member
-        member.identity = _richer(member.identity, summary.identity)
-        member.remember(summary.stacks)
-        seen = {span.pid: span.process_type for span in summary.stacks} | dict(summary.announced)
-        mains = {pid for pid, kind in seen.items() if kind == "trainer" and pid} | set(member.pids)
-        member.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
-        said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
-        member.announced = [*(pid for pid in member.announced if pid not in said), *sorted(said)][-KEPT_PIDS:]
-        member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
+        if summary.identity != member.identity:
+            member.identity = _richer(member.identity, summary.identity)
+        if summary.stacks or summary.announced:
+            member.take_processes(summary)
+        if summary.devices:
+            member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
         if summary.measured or any(span.frames for span in summary.stacks):
             member.sampled = True
             member.samples = member.samples.seen(summary.end)
@@ -191,7 +199,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             member.finished = min(summary.finished, member.finished or summary.finished)
         if member.finished is not None and (summary.iteration_time or 0) > member.finished + WORD_NS:
             member.finished = None
-        if _dead(summary):
+        if dead:
             member.zombie = summary.start if member.zombie is None else member.zombie
         elif life is not None:
             member.zombie = None
@@ -426,17 +434,32 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What was sampled on all ranks, as matrices."""
         return gauge_table(self.summaries)
 
+    @cached_property
+    def series(self) -> dict[str, list[tuple[int, Series]]]:
+        """Each rank's series, by their names in order."""
+        found: dict[str, list[tuple[int, Series]]] = {}
+        for summary in self.summaries:
+            if summary.identity.rank is not None:
+                for one in summary.series:
+                    found.setdefault(one.name, []).append((summary.identity.rank, one))
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def stalls(self) -> dict[Any, tuple[AttemptView, Any]]:
+        """By rule: the view for which it was asked, and the stall or null that was found (``stall_of``)."""
+        return {}
+
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""
         return self.by_rank.get(rank, [])
 
 
-def _last_life(summary: Window) -> int | None:
+def _last_life(summary: Window, *, dead: bool) -> int | None:
     """The latest sign that a worker's process lives; an announcement and its log lines are signs too."""
     times = [span.last for span in summary.stacks if span.frames]
     if summary.last_log is not None:
         times.append(summary.last_log)
-    if summary.announced or (not _dead(summary) and (summary.measured or summary.pids)):
+    if summary.announced or (not dead and (summary.measured or summary.pids)):
         times.append(summary.end)
     return max(times, default=None)
 

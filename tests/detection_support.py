@@ -139,7 +139,7 @@ def run_lines(
         told = book.printed(window.attempt, window.summaries, view.members)
         seen = msgspec.structs.replace(window, printed=told)
         found += run(detector, view, [seen])
-        book.note(seen)
+        book.note(window.attempt, told)
     return found
 
 

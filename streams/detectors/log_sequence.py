@@ -49,8 +49,9 @@ class Tail(msgspec.Struct, kw_only=True):
 
     def add(self, pairs: list[Pair]) -> None:
         """Take later lines in; the oldest go."""
-        self.lines = [*self.lines, *(line for line, _ in pairs)][-KEPT_PAIRS:]
-        self.iterations = [*self.iterations, *(iteration for _, iteration in pairs)][-KEPT_PAIRS:]
+        self.lines += [line for line, _ in pairs]
+        self.iterations += [iteration for _, iteration in pairs]
+        del self.lines[:-KEPT_PAIRS], self.iterations[:-KEPT_PAIRS]
 
 
 class LogSequenceState(msgspec.Struct, kw_only=True):
@@ -105,7 +106,8 @@ class LogSequence(JobDetector[LogSequenceConfig, LogSequenceState]):
     def _new_pairs(self, summary: Window, tail: Tail, numbers: dict[str, int]) -> list[Pair]:
         """The window's pairs by number of line; what its first turn has in common with the last one is known."""
         last = tail.iterations[-1] if tail.iterations else None
-        known = {line for line, iteration in tail.pairs if iteration == last}
+        goes_on = any(iteration == last for _, iteration in summary.tail)
+        known = {line for line, iteration in tail.pairs if iteration == last} if goes_on else set()
         found: list[Pair] = []
         for place, iteration in summary.tail:
             if not 0 <= place < len(summary.signatures):

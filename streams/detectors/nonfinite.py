@@ -22,6 +22,7 @@ _GRADIENT = re.compile(r"grad_?norm")
 _SCALE = re.compile(r"(?:^|[/_])loss_scale$")
 _SKIPPED = re.compile(r"(?:^|[/_])skipped$")
 _SKIPPED_NOW = re.compile(r"(?:^|_)skipped_iterations$")
+_TELLS_SKIPS = re.compile(f"{_SKIPPED_NOW.pattern}|{_SCALE.pattern}|{_SKIPPED.pattern}")
 _WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
 
 
@@ -59,6 +60,13 @@ def _time_of(series: Series, iteration: int) -> int:
     return series.times[series.iterations.index(iteration)]
 
 
+def _finite(series: Series) -> list[int]:
+    """The iterations at which it was a number."""
+    if None not in series.values:
+        return series.iterations
+    return [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
+
+
 def _steps(
     last: dict[int, float], rank: int | None, values: list[tuple[int, float]]
 ) -> Iterator[tuple[int, float, float]]:
@@ -83,23 +91,21 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         persists = self._persists(window, skipped)
         overflowed: list[tuple[int, int]] = []
         seen = reported = False
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for series in summary.series:
-                if rank is None or not _WATCHED.search(series.name) or series.unit in ("ms", "s"):
+        for name in filter(_WATCHED.search, window.series):
+            for rank, series in window.series[name]:
+                if series.unit in ("ms", "s"):
                     continue
                 reported = True
-                finite = self.state.finite.setdefault(series.name, {})
-                known = [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
-                finite[rank] = max(known, default=finite.get(rank, -1))
+                finite = self.state.finite.setdefault(name, {})
+                finite[rank] = max(_finite(series), default=finite.get(rank, -1))
                 bad = [iteration for iteration, _ in series.nonfinite]
-                if _GRADIENT.search(series.name) and not persists:
+                if bad and _GRADIENT.search(name) and not persists:
                     overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
                     bad = [iteration for iteration in bad if iteration not in skipped]
                 if bad:
                     seen = True
                     iteration, time = bad[0], _time_of(series, bad[0])
-                    self.state.first.setdefault(series.name, {}).setdefault(rank, (iteration, time))
+                    self.state.first.setdefault(name, {}).setdefault(rank, (iteration, time))
         if seen:
             self.state.clean_windows = 0
             return [self._finding(view, window)]
@@ -111,17 +117,16 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     def _skipped(self, window: AttemptWindow) -> set[int]:
         """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
         found: set[int] = set()
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for series in summary.series if rank is not None else ():
+        for name in filter(_TELLS_SKIPS.search, window.series):
+            for rank, series in window.series[name]:
                 values = [
                     (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
                 ]
-                if _SKIPPED_NOW.search(series.name):
+                if _SKIPPED_NOW.search(name):
                     found.update(at for at, value in values if value > 0)
-                elif _SCALE.search(series.name):
+                elif _SCALE.search(name):
                     found.update(at for at, before, value in _steps(self.state.scale, rank, values) if value < before)
-                elif _SKIPPED.search(series.name):
+                else:
                     found.update(at for at, before, value in _steps(self.state.skipped, rank, values) if value > before)
         return found
 
@@ -129,10 +134,10 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         """Whether gradients have overflowed for so many steps in a row that a lower loss scale does not help."""
         bad: set[int] = set()
         fine: set[int] = set()
-        for series in (series for summary in window.summaries for series in summary.series):
-            if _GRADIENT.search(series.name) and series.unit not in ("ms", "s"):
-                bad.update(at for at, _ in series.nonfinite if at in skipped)
-                fine.update(at for at, value in zip(series.iterations, series.values, strict=True) if value is not None)
+        for series in (one for name in filter(_GRADIENT.search, window.series) for _, one in window.series[name]):
+            if series.unit not in ("ms", "s"):
+                bad.update([at for at, _ in series.nonfinite if at in skipped])
+                fine.update(_finite(series))
         longest = self.state.run
         for iteration in sorted(bad | fine):
             self.state.run = self.state.run + 1 if iteration in bad else 0

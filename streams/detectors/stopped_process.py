@@ -8,12 +8,13 @@ of more than a few nobody is named, nor where most others were not sampled: they
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Window
+from schemas.results import Anomaly
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.stall import StallRule, is_stopped, stall_of
+from streams.stall import StallRule, stall_of, stopped_ranks
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -44,18 +45,12 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a window, and only during a stall."""
         stall = stall_of(view, window, self.config.stall)
-        running = {one.identity.rank for one in window.summaries if _runs(one, self.config.stall)}
-        self.state.ran.update({rank: window.start for rank in running if rank is not None})
-        stopped = sorted(
-            {
-                summary.identity.rank
-                for summary in (window.summaries if stall is not None else [])
-                if summary.identity.rank is not None and is_stopped(summary, self.config.samples)
-            }
-        )
+        running = _running(window, self.config.stall)
+        self.state.ran.update(dict.fromkeys(running, window.start))
+        stopped = stopped_ranks(window, self.config.samples) if stall is not None else []
         if stall is None or not stopped:
             return []
-        running -= set(stopped)
+        running = sorted(set(running) - set(stopped))
         # Who ran while the job stood still already was stopped because of it, by a debugger or an impatient owner.
         before = [rank for rank in stopped if self.state.ran.get(rank, stall.since) <= stall.since]
         few = before if 2 * len(stopped) < len(view.members) < 2 * (len(running) + len(stopped)) else []
@@ -80,11 +75,10 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
         ]
 
 
-def _runs(summary: Window, rule: StallRule) -> bool:
-    """Whether a worker's process is known not to be stopped: a sample shows it in another state, or computing."""
-    if summary.identity.rank is None or is_stopped(summary):
-        return False
-    if summary.measured.own("process_running") is not None:
-        return True
-    cpu = summary.measured.own("cpu_percent")
-    return cpu is not None and cpu.mean > rule.frozen_cpu_percent
+def _running(window: AttemptWindow, rule: StallRule) -> list[int]:
+    """The ranks whose process is known not to be stopped: a sample shows it in another state, or computing."""
+    table = window.gauges
+    shown = ~np.isnan(table.own("process_running", "counts"))
+    computing = table.own("cpu_percent", "means") > rule.frozen_cpu_percent
+    stopped = set(stopped_ranks(window))
+    return [rank for rank in table.where(shown | computing) if rank not in stopped]

@@ -59,13 +59,11 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
         ]
 
     def _remember(self, window: AttemptWindow) -> None:
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for series in summary.series:
-                if rank is not None and not self._has_peers(series.name) and kind_of_timer(series.name) == "own":
-                    known = self.state.reporters.setdefault(series.name, [])
-                    if rank not in known:
-                        known.append(rank)
+        for timer in window.series:
+            for rank, _ in window.series[timer] if kind_of_timer(timer) == "own" else ():
+                known = self.state.reporters.setdefault(timer, [])
+                if len(known) < 2 and rank not in known:
+                    known.append(rank)
 
     def _has_peers(self, timer: str) -> bool:
         return len(self.state.reporters.get(timer, [])) > 1

@@ -124,7 +124,7 @@ class JobKeeper:
         signs = bool(window.summaries or window.sightings)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
         view.update(window)
-        self._templates.note(window)
+        self._templates.note(window.attempt, window.printed)
         window = self._contrasted(view, window)
         anomalies = [one for detector in attempt.detectors for one in detector.observe(view, window)]
         stall = stall_of(view, window, StallRule())

@@ -16,16 +16,29 @@ def processes_of(views: Mapping[str, AttemptView], ranked: Mapping[str, list[Win
 
     Two that claim one id (containers) both lose it: nobody beats either.
     """
-    claims: dict[tuple[str, int], set[Owner]] = {}
+    found: dict[tuple[str, int], Owner] = {}
+    contested = set()
+    for place, owner in _claims(views, ranked):
+        if found.setdefault(place, owner) != owner:
+            contested.add(place)
+    for place in contested:
+        del found[place]
+    return found
+
+
+def _claims(
+    views: Mapping[str, AttemptView], ranked: Mapping[str, list[Window]]
+) -> Iterator[tuple[tuple[str, int], Owner]]:
+    """Node and process id, and who runs under it by what was seen or said."""
     for name, view in views.items():
         for rank, member in view.members.items():
-            if member.main_pid is not None:
-                claims.setdefault((member.identity.node, member.main_pid), set()).add((name, rank))
+            pid = member.main_pid
+            if pid is not None:
+                yield (member.identity.node, pid), (name, rank)
     for name, rank, summary in _summaries(ranked):
         for pid, kind in summary.announced:
             if kind == "trainer":
-                claims.setdefault((summary.identity.node, pid), set()).add((name, rank))
-    return {place: next(iter(owners)) for place, owners in claims.items() if len(owners) == 1}
+                yield (summary.identity.node, pid), (name, rank)
 
 
 def devices_of(

@@ -18,9 +18,10 @@ def tables(*said: dict[str, dict[int, int]], ranks: int = 4) -> list[Printed]:
     for number, lines in enumerate(said):
         window = speaking(10.0 * number, lines, ranks=range(ranks))
         book.learn(window.summaries)
-        found.append(book.printed("0", window.summaries, view.members).by_template())
+        told = book.printed("0", window.summaries, view.members)
+        found.append(told.by_template())
         view.update(window)
-        book.note(window)
+        book.note("0", told)
     return found
 
 

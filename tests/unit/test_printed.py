@@ -28,7 +28,7 @@ def tables(*windows: AttemptWindow, limit: int = 1000) -> list[Printed]:
         book.learn(one.summaries)
         found.append(book.printed(one.attempt, one.summaries, members))
         members |= {summary.identity.rank for summary in one.summaries if summary.identity.rank is not None}
-        book.note(one)
+        book.note(one.attempt, found[-1])
     return found
 
 

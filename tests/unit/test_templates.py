@@ -165,7 +165,7 @@ def suspicious(
     window = closed(summaries)
     templates.learn(window.summaries)
     view.update(window)
-    templates.note(window)
+    templates.note("0", templates.printed("0", window.summaries, []))
     novel = None
     if healthy is not None:
         novel = {one.id for one in templates.novel(view.attempt, templates.templates(view.attempt), healthy)}
@@ -239,7 +239,7 @@ def test_what_an_attempt_prints_is_told_in_order_of_its_first_lines() -> None:
     early = [prints(0, HOSTS[:-1], 10), prints(0, [LINES[2]], 5), prints(1, [LINES[2], XID.format("0f", 94)], 20)]
     for window in (closed(early), closed([prints(0, HOSTS[-1:], 30)], 30)):
         templates.learn(window.summaries)
-        templates.note(window)
+        templates.note("0", templates.printed("0", window.summaries, []))
     printed_ = templates.templates("0")
     assert (len(printed_), templates.templates("1")) == (3, [])
     assert sorted((len(one.ids), len(one.forms)) for one in printed_) == [(1, 1), (1, 1), (6, 6)]
@@ -287,7 +287,7 @@ def test_what_an_attempt_printed_is_forgotten_with_it() -> None:
     templates = book()
     window = closed([prints(0, LINES)])
     templates.learn(window.summaries)
-    templates.note(window)
+    templates.note("0", templates.printed("0", window.summaries, []))
     templates.forget("1")
     assert templates.state.uses
     templates.forget("0")
