@@ -25,6 +25,7 @@ KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
 QUIET_WINDOWS = 6
 CONTEXT_NS = 30_000_000_000
+STANDING_WINDOWS = 9
 
 
 class Resolution(Enum):
@@ -115,7 +116,7 @@ class IncidentBook:
                 for one in self.state.context
                 if FAMILY.get(one.symptom, one.symptom) == family and one.end >= anomaly.start - CONTEXT_NS
             ]
-            support = [one for one in self.state.support if one.end >= anomaly.start - CONTEXT_NS]
+            support = [one for one in self.state.support if one.end >= anomaly.start - _context_ns(one)]
             anomalies = [anomaly, *context[-KEPT_ANOMALIES // 4 :]]
             self.state.incidents.append(
                 Open(first=anomaly.id, family=family, anomalies=anomalies, support=support),
@@ -191,6 +192,11 @@ class IncidentBook:
                 ended.append(revision)
         self.state.incidents = []
         return ended
+
+
+def _context_ns(one: Anomaly) -> int:
+    """How long before an incident a supporting finding may lie; what is about ranks is said again while it holds."""
+    return STANDING_WINDOWS * (one.end - one.start) if one.about else CONTEXT_NS
 
 
 def _around(support: list[Anomaly], onset: int) -> list[Anomaly]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from detection_support import closed, gauge, named, new_view, run, summary
+from detection_support import closed, gauge, new_view, run, summary
 
 from schemas.results import Anomaly
 from streams.detectors.gauge_outlier import GaugeOutlier
@@ -22,6 +22,10 @@ def findings(columns: dict[int, list[float | None]], **fields: str) -> list[list
     return run(GaugeOutlier(), new_view(), windows)
 
 
+def about(found: list[list[Anomaly]]) -> list[list[list[int]]]:
+    return [[one.about for one in window] for window in found]
+
+
 def peers(ranks: int = 7, windows: int = 6) -> dict[int, list[float | None]]:
     return {rank: [50.0 + rank + index % 2 for index in range(windows)] for rank in range(ranks)}
 
@@ -29,8 +33,9 @@ def peers(ranks: int = 7, windows: int = 6) -> dict[int, list[float | None]]:
 @pytest.mark.parametrize("value", [5.0, 99.0])
 def test_a_rank_that_stays_unlike_its_peers_is_noted_once_as_information(value: float) -> None:
     found = findings(peers() | {7: [value] * 6})
-    assert [named(one) for one in found] == [[], [], [[7]], [], [], []]
-    assert (found[2][0].grounds, found[2][0].severity) == ("unlike_peers", "info")
+    assert about(found) == [[], [], [[7]], [], [], []]
+    assert (found[2][0].grounds, found[2][0].severity, found[2][0].suspects) == ("unlike_peers", "info", [])
+    assert "rank 7" in found[2][0].text
 
 
 @pytest.mark.parametrize(
@@ -51,8 +56,10 @@ def test_few_peers_are_no_peers() -> None:
     assert findings(peers(2) | {7: [99.0] * 6}) == [[]] * 6
 
 
-def test_a_devices_gauge_is_not_a_ranks() -> None:
-    assert findings(peers() | {7: [99.0] * 6}, device="GPU-1") == [[]] * 6
+def test_a_devices_gauge_is_told_with_its_device() -> None:
+    found = findings(peers() | {7: [99.0] * 6}, device="GPU-1")
+    assert about(found) == [[], [], [[7]], [], [], []]
+    assert "cpu_percent (GPU-1) 99" in found[2][0].text
 
 
 def test_equal_peers_have_a_floor() -> None:
