@@ -170,8 +170,8 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             area="unknown",
             grounds="unlike_peers",
             severity="info",
-            text=f"{said_who(view, ranks)} unlike {'its' if len(ranks) == 1 else 'their'} peers in {self.config.k} of {self.config.n} windows: "
-            f"{said_readings(readings)}",
+            text=f"{said_who(view, ranks)} unlike {'its' if len(ranks) == 1 else 'their'} peers "
+            f"in {self.config.k} of {self.config.n} windows: {said_readings(readings)}",
             peers=f"peers' median: {said_usual(readings)}",
             iteration=view.clock.iteration,
             phase=view.phase,
