@@ -52,9 +52,9 @@ class Cells(msgspec.Struct, kw_only=True):
         self.unseen_rows, self.unseen_ranks = unseen_rows, unseen_ranks
         return self._placed(window)
 
-    def plane(self, name: str, dtype: DTypeLike) -> NDArray[Any]:
-        """A matrix by its name, zeros where it is new; it may be written to, and ``put`` back."""
-        shape = (len(self.rows), len(self.ranks))
+    def plane(self, name: str, dtype: DTypeLike, *depth: int) -> NDArray[Any]:
+        """A matrix [row, rank, depth …] by its name, zeros where it is new; to be written to, and ``put`` back."""
+        shape = (len(self.rows), len(self.ranks), *depth)
         if name not in self.planes:
             return np.zeros(shape, dtype=dtype)
         return np.frombuffer(self.planes[name], dtype=np.dtype(dtype).newbyteorder("<")).reshape(shape).astype(dtype)

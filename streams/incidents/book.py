@@ -10,7 +10,7 @@ import msgspec
 from schemas.ids import stable_id
 from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate
 from streams.detectors.registry import is_supporting
-from streams.incidents.blame import decide
+from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
@@ -168,7 +168,10 @@ class IncidentBook:
 
     def _resolution(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Resolution | None:
         """Why the incident is over, or null where it is not."""
-        seen = any(anomaly.end == window.end for anomaly in incident.anomalies)
+        # Memory that goes on growing does not keep a standstill open that is over.
+        telling = [one for one in incident.anomalies if one.grounds not in GROWTH]
+        stands = incident.family == "standstill" and bool(telling)
+        seen = any(anomaly.end == window.end for anomaly in telling or incident.anomalies)
         incident.quiet = 0 if seen else incident.quiet + 1
         settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
         progressed = view.iterated is not None and view.iterated > max(window.start, settled)
@@ -176,8 +179,8 @@ class IncidentBook:
             (view.stopped is not None, Resolution.STOPPED),
             (view.superseded is not None, Resolution.SUPERSEDED),
             (incident.quiet > 0 and over(view), Resolution.ENDED),
-            (incident.family == "standstill" and incident.quiet > 0 and progressed, Resolution.ITERATES),
-            (incident.family != "standstill" and incident.quiet >= QUIET_WINDOWS, Resolution.QUIET),
+            (stands and incident.quiet > 0 and progressed, Resolution.ITERATES),
+            (not stands and incident.quiet >= QUIET_WINDOWS, Resolution.QUIET),
         ):
             if holds:
                 return resolution

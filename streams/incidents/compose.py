@@ -204,17 +204,21 @@ _NEXT = {
 }
 
 
+_NEXT_OF_NOBODY: dict[Symptom, str] = {
+    "numerics": "check data and learning rate around the onset; per-rank losses before the reduction would tell who",
+    "slowdown": "compare input lengths and stages before any hardware; nobody is to be moved on this evidence",
+    "memory": "look for what the job keeps from step to step, and compare the memory of all ranks",
+    "hang": "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most",
+}
+
+
 def _next_step(decision: Decision, scope: Scope) -> str:
     if decision.places and not decision.suspects:
         where = f"node {', '.join(scope.nodes)}" if scope.nodes else "the nodes"
         more = "run its hardware checks" if decision.area == "hardware" else "compare it with the other nodes"
         return f"read the kernel log of {where} around the onset and {more} before it is used again"
     if not decision.suspects and decision.area != "configuration":
-        if decision.symptom == "numerics":
-            return "check data and learning rate around the onset; per-rank losses before the reduction would tell who"
-        if decision.symptom == "slowdown":
-            return "compare input lengths and stages before any hardware; nobody is to be moved on this evidence"
-        return "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most"
+        return _NEXT_OF_NOBODY.get(decision.symptom, _NEXT_OF_NOBODY["hang"])
     if scope.kind == "node":
         return f"look at host, storage, PCIe and loader of node {scope.name}"
     area = "collectives" if (decision.symptom, decision.area) == ("hang", "code") else decision.area
