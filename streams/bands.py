@@ -8,6 +8,8 @@ and 1, so one that runs away counts no more than one metric. No distribution, no
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +58,7 @@ class Bands:
         """Bands of which nothing is known yet."""
         return cls(*(np.zeros(shape, dtype=np.float32) for _ in cls.PLANES))
 
-    def take(self, values: Cells, config: BandConfig) -> None:
+    def take(self, values: NDArray[np.floating[Any]], config: BandConfig) -> None:
         """Hold one window's values against their bands, then learn from them; NaN is what was not measured."""
         known = np.isfinite(values)
         x = np.clip(np.where(known, values, 0), -LARGEST, LARGEST).astype(np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -51,8 +52,9 @@ def said_readings(readings: Sequence[Reading]) -> str:
 
 
 def said_usual(readings: Sequence[Reading]) -> str:
-    """The same metrics as they usually are."""
-    return ", ".join(f"{_name(one.measured)} {said_value(one.usual, one.measured.unit)}" for one in _shown(readings))
+    """The same metrics as they usually are, where that is known."""
+    known = [one for one in _shown(readings) if math.isfinite(one.usual)]
+    return ", ".join(f"{_name(one.measured)} {said_value(one.usual, one.measured.unit)}" for one in known)
 
 
 def _shown(readings: Sequence[Reading]) -> list[Reading]:

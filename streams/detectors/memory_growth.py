@@ -59,8 +59,8 @@ class MemoryGrowthConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require(self, above_0=("share", "least_mib"), shares=("few", "quiet"))
-        if self.points < 8 or self.points % 4:
-            raise ValueError("memory_growth: points must be a multiple of 4, 8 or more")
+        if self.points < 8:
+            raise ValueError("memory_growth: points must be 8 or more")
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):

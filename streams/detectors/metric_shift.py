@@ -33,6 +33,8 @@ _KEPT_AS: dict[str, type[np.generic]] = {
     "seen": np.uint16,
     "recent": np.float16,
 }
+_SETTLES = 2
+"""Windows after which those that leave their past together have."""
 _MOST_SEEN = np.float32(65_535)
 
 
@@ -40,7 +42,8 @@ class MetricShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A metric has left its past once it was out of its band for ``left`` of the present; a rank once ``share`` have.
 
     What more than a share of ``few`` of its peers do as well does not count, nor does anything without ``least_peers``.
-    It is said again once the rank was back; at most ``most`` findings a window, those with the most metrics out.
+    While it lasts it is said again after ``again`` windows; at most ``most`` findings a window, those with the most
+    metrics out.
     """
 
     bands: BandConfig = BandConfig()
@@ -81,28 +84,30 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
         cells = self.state.cells
         values = cells.fit(comparable(window.gauges))
         bands = Bands(**{name: cells.plane(name, kind).astype(np.float32) for name, kind in _KEPT_AS.items()})
-        usual = (bands.low + bands.high) / 2
-        bands.take(values.astype(np.float32), self.config.bands)
+        bands.take(values, self.config.bands)
         bands.seen = np.minimum(bands.seen, _MOST_SEEN)
         for name, kind in _KEPT_AS.items():
             cells.put(name, getattr(bands, name).astype(kind))
         own = self._own(view, bands, np.isfinite(values))
-        due = self._due(window, bands, own)
+        due = self._due(window, bands, own & (bands.recent >= self.config.left))
         found = []
-        for who in self._together(own, due)[: self.config.most]:
+        for who, rows in self._together(view, own, due)[: self.config.most]:
             self.state.said |= {cells.ranks[place]: 0 for place in who}
-            found.append(self._finding(view, window, values, usual, own, who))
+            found.append(self._finding(view, window, values, who, rows))
         return found
 
     def _own(self, view: AttemptView, bands: Bands, known: Marks) -> Marks:
-        """Which metrics of each rank are out of their bands as only a few of its peers' are."""
-        out = known & (bands.recent >= self.config.left)
-        own = np.zeros(out.shape, dtype=np.bool_)
+        """Which metrics of each rank are halfway out of their past at least, as only a few of its peers' are.
+
+        Metrics and ranks do not leave it in the very same window: who is halfway does as the others do.
+        """
+        halfway = known & (bands.recent >= self.config.left / 2)
+        own = np.zeros(known.shape, dtype=np.bool_)
         for places in places_of(view.peer_groups(), self.state.cells.ranks, self.config.least_peers):
-            block, told = out[:, places], known[:, places]
+            told = known[:, places]
             few = np.maximum(self.config.few, 1 / np.maximum(told.sum(axis=-1, keepdims=True), 1))
             enough = told.sum(axis=-1, keepdims=True) >= self.config.least_peers
-            own[:, places] = block & enough & (shares_of(block, told) <= few)
+            own[:, places] = halfway[:, places] & enough & (shares_of(halfway[:, places], told) <= few)
         return own
 
     def _due(self, window: AttemptWindow, bands: Bands, own: Marks) -> list[int]:
@@ -117,31 +122,47 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
             if share[place] >= self.config.share or ranks[place] in since
         ]
         self.state.since = {ranks[place]: since.get(ranks[place], window.start - self._delay(window)) for place in out}
-        self.state.said = {ranks[place]: said[ranks[place]] + 1 for place in out if ranks[place] in said}
-        return [place for place in out if self.state.said.get(ranks[place], self.config.again) >= self.config.again]
+        again = self.config.again
+        self.state.said = {ranks[place]: said.get(ranks[place], again - _SETTLES - 1) + 1 for place in out}
+        return [place for place in out if self.state.said[ranks[place]] >= again]
 
     def _delay(self, window: AttemptWindow) -> int:
         """How long a metric must have been out of its band until it is said to have left its past (ns)."""
         windows = math.log(1 - self.config.left) / math.log(1 - 1 / self.config.bands.last)
         return int(windows) * (window.end - window.start)
 
-    def _together(self, own: Marks, due: list[int]) -> list[list[int]]:
-        """Places of ranks whose same metrics have left their past, those with the most of them first."""
+    def _together(self, view: AttemptView, own: Marks, due: list[int]) -> list[tuple[list[int], list[int]]]:
+        """Places of ranks and rows that have left their past together, those with the most rows first.
+
+        Ranks of a node are together where any row is out on all of them, others where the same are.
+        """
+        ranks = self.state.cells.ranks
+        nodes = {view.node_of(ranks[place]) for place in due} - {""}
+        of_node: dict[str, list[int]] = {}
+        for place, rank in enumerate(ranks):
+            if (node := view.node_of(rank)) in nodes and rank in self.state.since:
+                of_node.setdefault(node, []).append(place)
+        found = []
+        left = set(due)
+        for node in sorted(of_node):
+            rows = np.flatnonzero(own[:, of_node[node]].all(axis=1)).tolist()
+            if rows and len(of_node[node]) > 1:
+                found.append((of_node[node], rows))
+                left -= set(of_node[node])
         alike: dict[bytes, list[int]] = {}
-        for place in due:
+        for place in sorted(left):
             alike.setdefault(own[:, place].tobytes(), []).append(place)
-        return sorted(alike.values(), key=lambda who: (-int(own[:, who[0]].sum()), who))
+        found += [(who, np.flatnonzero(own[:, who[0]]).tolist()) for who in alike.values()]
+        return sorted(found, key=lambda one: (-len(one[1]), one))
 
     def _finding(
-        self, view: AttemptView, window: AttemptWindow, values: Matrix, usual: Matrix, own: Marks, who: list[int]
+        self, view: AttemptView, window: AttemptWindow, values: Matrix, who: list[int], rows: list[int]
     ) -> Anomaly:
         cells = self.state.cells
         ranks = [cells.ranks[place] for place in who]
-        rows = np.flatnonzero(own[:, who[0]]).tolist()
-        readings = [
-            Reading(cells.rows[row], float(np.median(values[row, who])), float(np.median(usual[row, who])))
-            for row in rows
-        ]
+        group = next(set(one) for one in view.peer_groups() if ranks[0] in one)
+        peers = [place for place, rank in enumerate(cells.ranks) if rank in group and place not in who]
+        readings = [Reading(cells.rows[row], _median(values[row, who]), _median(values[row, peers])) for row in rows]
         known = int(np.isfinite(values[:, who[0]]).sum())
         text = (
             f"{len(rows)} of {known} metrics of {said_who(view, ranks)} have left their past: {said_readings(readings)}"
@@ -157,8 +178,14 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
             grounds="left_past",
             severity="info",
             text=text,
-            peers=f"before: {said_usual(readings)}; few peers' metrics have",
+            peers=f"few peers' metrics have; peers' median: {said_usual(readings)}",
             iteration=view.clock.iteration,
             phase=view.phase,
             about=ranks,
         )
+
+
+def _median(values: Matrix) -> float:
+    """The median of what is known, NaN where nothing is."""
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else math.nan
