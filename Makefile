@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
-.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks bench-window
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks bench-window bench-metrics
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -43,6 +43,9 @@ bench-stacks: .venv/run ## what a hang of 1,024 to 10,240 ranks costs both stage
 
 bench-window: .venv/run ## what a window of a healthy job of 1,024 and 10,240 ranks costs the job stage, part by part
 	$(BIN)/python tests/benchmarks/window.py
+
+bench-metrics: .venv/run ## average precision of the per-rank metric score beside EWMA and PCA
+	$(BIN)/python tests/benchmarks/metrics.py
 
 format: .venv/run
 	$(BIN)/ruff format .

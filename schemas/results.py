@@ -392,7 +392,8 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``suspects`` are the ranks it singles out, ``victims`` those it shows waiting or failing with others,
     ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
     detector's reason, a stable word. ``templates`` are signatures of lines, or ids of templates where the axis is
-    ``cross-job``; ``library`` is the version of the learned library that it rests on.
+    ``cross-job``; ``library`` is the version of the learned library that it rests on. ``about`` are the ranks that a
+    supporting finding speaks of: it accuses none of them.
     """
 
     id: str
@@ -420,6 +421,7 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     unobserved: list[int] = []
     templates: list[str] = []
     library: str = ""
+    about: list[int] = []
 
 
 class Notice(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -358,6 +358,8 @@ _SYMPTOM = {
     "own_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "shared_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "unlike_peers": ("gauge_outlier", "slowdown", "metric", "info", "space"),
+    "memory_growth": ("memory_growth", "memory", "metric", "warning", "time"),
+    "memory_growth_of_all": ("memory_growth", "memory", "metric", "warning", "time"),
     "overflow": ("nonfinite", "numerics", "metric", "info", "time"),
     "own_series": ("nonfinite", "numerics", "metric", "critical", "space"),
     "novel_templates": ("log_novelty", "crash", "log", "info", "cross-job"),

@@ -338,6 +338,26 @@ def talking(job: str = "talk", ranks: int = 8) -> Script:
     return script
 
 
+def leaking(job: str = "leak", ranks: int = 4, windows: int = 29) -> Script:
+    """One step a window; memory of rank 1 grows all the time, from window 20 on rank 2 has little to do."""
+    script = Script(job)
+    script.start(ranks)
+    for window in range(windows):
+        step = f"iteration {window + 1:8d}/ 500 | elapsed time per iteration (ms): 10000.0 | lm loss: 2.0E+00 |"
+        script.log(worker(job, 0), window * 10 + 1, step, window + 1)
+        for rank in range(ranks):
+            busy = 0.1 if rank == 2 and window >= 20 else 1.0
+            sampled = {
+                "cpu_percent": ("percent", busy * (90 + rank + window % 3)),
+                "power_watts": ("W", 100 + busy * (400 + window % 5)),
+                "rss_bytes": ("bytes", 2.0**30 * (4 + (0.05 * window if rank == 1 else 0.01 * (window % 2)))),
+            }
+            for name, (unit, value) in sampled.items():
+                metric = Metric(time=at(window * 10 + 5), name=name, value=value, unit=unit, pid=pid_of(rank))
+                script.send(worker(job, rank), metric)
+    return script
+
+
 JOBS: dict[str, Callable[[], Recording]] = {
     "hang": lambda: hanging().recording,
     "slow": lambda: slowing().recording,

@@ -11,9 +11,15 @@ from streams.incidents.situation import Situation
 from streams.incidents.slowness import slowdown
 from streams.incidents.standstill import at_its_place, faults_alone, standstill
 
+GROWTH = frozenset({"memory_growth", "memory_growth_of_all"})
+"""Grounds that say of memory that it grows, before anything comes of it."""
+
 
 def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision over an incident's anomalies, in order of their windows; there must be at least one."""
+    others = [one for one in anomalies if one.grounds not in GROWTH]
+    if len(others) < len(anomalies):
+        return _beside_growth(anomalies, others, situation)
     symptom = anomalies[0].symptom
     if symptom == "slowdown":
         return slowdown(anomalies, situation)
@@ -23,6 +29,20 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if len(faults) == len(anomalies):
         return faults_alone(anomalies, situation)
     return at_its_place(standstill(anomalies, situation), faults)
+
+
+def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: Situation) -> Decision:
+    """Memory that grows decides only as long as nothing worse has come of it, or of anything else."""
+    worse = [one for one in others if one.severity != "info"]
+    decision = decide(others, situation) if worse else None
+    if decision is not None and decision.reason is not Reason.SURVIVED:
+        return decision
+    growth = [one for one in anomalies if one.grounds in GROWTH]
+    base = Base.of(growth, growth[0], symptom="memory")
+    latest = growth[-1]
+    if latest.suspects:
+        return base.named(Reason.MEMORY_GROWS, latest.suspects, area="memory")
+    return base.nobody(Reason.MEMORY_OF_ALL_GROWS, area="memory")
 
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:

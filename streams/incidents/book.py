@@ -10,7 +10,7 @@ import msgspec
 from schemas.ids import stable_id
 from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate
 from streams.detectors.registry import is_supporting
-from streams.incidents.blame import decide
+from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
@@ -25,6 +25,7 @@ KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
 QUIET_WINDOWS = 6
 CONTEXT_NS = 30_000_000_000
+STANDING_WINDOWS = 9
 
 
 class Resolution(Enum):
@@ -115,7 +116,7 @@ class IncidentBook:
                 for one in self.state.context
                 if FAMILY.get(one.symptom, one.symptom) == family and one.end >= anomaly.start - CONTEXT_NS
             ]
-            support = [one for one in self.state.support if one.end >= anomaly.start - CONTEXT_NS]
+            support = [one for one in self.state.support if one.end >= anomaly.start - _context_ns(one)]
             anomalies = [anomaly, *context[-KEPT_ANOMALIES // 4 :]]
             self.state.incidents.append(
                 Open(first=anomaly.id, family=family, anomalies=anomalies, support=support),
@@ -167,7 +168,10 @@ class IncidentBook:
 
     def _resolution(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Resolution | None:
         """Why the incident is over, or null where it is not."""
-        seen = any(anomaly.end == window.end for anomaly in incident.anomalies)
+        # Memory that goes on growing does not keep a standstill open that is over.
+        telling = [one for one in incident.anomalies if one.grounds not in GROWTH]
+        stands = incident.family == "standstill" and bool(telling)
+        seen = any(anomaly.end == window.end for anomaly in telling or incident.anomalies)
         incident.quiet = 0 if seen else incident.quiet + 1
         settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
         progressed = view.iterated is not None and view.iterated > max(window.start, settled)
@@ -175,8 +179,8 @@ class IncidentBook:
             (view.stopped is not None, Resolution.STOPPED),
             (view.superseded is not None, Resolution.SUPERSEDED),
             (incident.quiet > 0 and over(view), Resolution.ENDED),
-            (incident.family == "standstill" and incident.quiet > 0 and progressed, Resolution.ITERATES),
-            (incident.family != "standstill" and incident.quiet >= QUIET_WINDOWS, Resolution.QUIET),
+            (stands and incident.quiet > 0 and progressed, Resolution.ITERATES),
+            (not stands and incident.quiet >= QUIET_WINDOWS, Resolution.QUIET),
         ):
             if holds:
                 return resolution
@@ -191,6 +195,11 @@ class IncidentBook:
                 ended.append(revision)
         self.state.incidents = []
         return ended
+
+
+def _context_ns(one: Anomaly) -> int:
+    """How long before an incident a supporting finding may lie; what is about ranks is said again while it holds."""
+    return STANDING_WINDOWS * (one.end - one.start) if one.about else CONTEXT_NS
 
 
 def _around(support: list[Anomaly], onset: int) -> list[Anomaly]:

@@ -77,7 +77,7 @@ def compose(
         missing=Ranks(ranks=rank_ranges(missing)),
         unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
         templates=templates,
-        evidence=[*evidence_of(anomalies), *evidence_of(support)[:SHOWN_SUPPORT]],
+        evidence=[*evidence_of(anomalies), *_support_of(support, ranks)],
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,
@@ -99,17 +99,24 @@ def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:
     return set(spatial[-1].unobserved) - set(named) if spatial else set()
 
 
+def _support_of(support: Sequence[Anomaly], named: list[int]) -> list[Evidence]:
+    """What supports an incident, first what speaks of those whom it names."""
+    of_them = [one for one in support if set(one.about) & set(named)]
+    others = [one for one in support if one not in of_them]
+    return [*evidence_of(of_them), *evidence_of(others)][:SHOWN_SUPPORT]
+
+
 def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
     """One piece for each detector and ground, from its first window to its latest, with its latest words.
 
-    Errors, ends, cascades and differences to healthy jobs are pieces of their own: what a later window saw does not
-    cover who was seen before. What is said on several grounds in the same words is said once. Cascades come last: they
-    show the damage, not its beginning.
+    Errors, ends, cascades and differences to healthy jobs are pieces of their own, and so is what is about other ranks:
+    what a later window saw does not cover who was seen before. What is said on several grounds in the same words is
+    said once. Cascades come last: they show the damage, not its beginning.
     """
     pieces: dict[tuple[bool, str, str, str], list[Anomaly]] = {}
     for one in anomalies:
         late = one.grounds in ("cascade", "told_to_end")
-        subject = one.text if late or one.grounds in _EACH or one.axis == "cross-job" else ""
+        subject = one.text if late or one.grounds in _EACH or one.axis == "cross-job" else rank_ranges(one.about)
         pieces.setdefault((late, one.detector, one.grounds, subject), []).append(one)
     ordered = sorted(pieces.items(), key=lambda item: (item[0][0], item[1][0].end, item[0]))
     told: dict[tuple[str, str, str], Evidence] = {}
@@ -200,17 +207,21 @@ _NEXT = {
 }
 
 
+_NEXT_OF_NOBODY: dict[Symptom, str] = {
+    "numerics": "check data and learning rate around the onset; per-rank losses before the reduction would tell who",
+    "slowdown": "compare input lengths and stages before any hardware; nobody is to be moved on this evidence",
+    "memory": "look for what the job keeps from step to step, and compare the memory of all ranks",
+    "hang": "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most",
+}
+
+
 def _next_step(decision: Decision, scope: Scope) -> str:
     if decision.places and not decision.suspects:
         where = f"node {', '.join(scope.nodes)}" if scope.nodes else "the nodes"
         more = "run its hardware checks" if decision.area == "hardware" else "compare it with the other nodes"
         return f"read the kernel log of {where} around the onset and {more} before it is used again"
     if not decision.suspects and decision.area != "configuration":
-        if decision.symptom == "numerics":
-            return "check data and learning rate around the onset; per-rank losses before the reduction would tell who"
-        if decision.symptom == "slowdown":
-            return "compare input lengths and stages before any hardware; nobody is to be moved on this evidence"
-        return "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most"
+        return _NEXT_OF_NOBODY.get(decision.symptom, _NEXT_OF_NOBODY["hang"])
     if scope.kind == "node":
         return f"look at host, storage, PCIe and loader of node {scope.name}"
     area = "collectives" if (decision.symptom, decision.area) == ("hang", "code") else decision.area

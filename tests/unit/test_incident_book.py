@@ -384,6 +384,62 @@ def backing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Anomaly]:
     return made
 
 
+def growth(story: Story) -> Anomaly:
+    return story.here("memory_growth", [3], onset=0, area="memory")
+
+
+def test_memory_that_grew_is_part_of_the_death_that_comes_of_it() -> None:
+    story = Story()
+    revisions = [one for _ in range(4) for one in story.close(growth(story), window=iterating)]
+    assert [(one.symptom, one.severity, [s.rank for s in one.suspects]) for one in revisions] == [
+        ("memory", "warning", [3])
+    ]
+    death = [story.here("own_death", [3], area="memory"), story.here("cascade", [], rest(3), subject="c")]
+    (dead,) = story.close(*death)
+    assert (dead.id, dead.symptom, dead.severity) == (revisions[0].id, "crash", "critical")
+    assert [suspect.rank for suspect in dead.suspects] == [3]
+    assert "memory_growth" in {piece.detector for piece in dead.evidence}
+
+
+def test_memory_that_grows_hides_no_hang_and_keeps_none_open() -> None:
+    story = Story()
+    story.close(growth(story), window=iterating)
+    (stands,) = story.close(growth(story), *hang(story))
+    assert (stands.symptom, [suspect.rank for suspect in stands.suspects]) == ("hang", [5])
+    (over,) = story.close(growth(story), window=iterating)
+    assert (over.status, over.resolution) == ("resolved", "iterations go on")
+    (again,) = story.close(growth(story), window=iterating)
+    assert (again.symptom, again.status, again.id != over.id) == ("memory", "open", True)
+
+
+def test_memory_that_no_longer_grows_is_no_incident_any_more() -> None:
+    story = Story()
+    story.close(growth(story), window=iterating)
+    closed_ = [story.close(window=iterating) for _ in range(QUIET_WINDOWS)]
+    assert [one.resolution for one in closed_[-1]] == ["it no longer shows"]
+    assert story.state.incidents == []
+
+
+def test_what_is_about_the_named_is_shown_before_other_support(backing: Callable[..., Anomaly]) -> None:
+    story = Story()
+    more = [backing(story, grounds=f"g{rank}", about=[rank], text=f"rank {rank}") for rank in (0, 1, 2, 3, 4, 5)]
+    (one,) = story.close(*more, *hang(story))
+    shown = [piece.text for piece in one.evidence if piece.detector == "backer"]
+    assert shown == ["rank 5", "rank 0", "rank 1", "rank 2"]
+
+
+@pytest.mark.parametrize(("windows", "shown"), [(7, True), (10, False)])
+def test_what_is_about_ranks_holds_until_it_would_have_been_said_again(
+    backing: Callable[..., Anomaly], windows: int, *, shown: bool
+) -> None:
+    story = Story()
+    story.close(backing(story, about=[5]), window=iterating)
+    for _ in range(windows):
+        story.close(window=iterating)
+    (one,) = story.close(*hang(story))
+    assert ("backer" in {piece.detector for piece in one.evidence}) == shown
+
+
 @pytest.mark.parametrize("severity", ["info", "warning", "critical"])
 def test_a_supporting_finding_opens_nothing_whatever_it_says(backing: Callable[..., Anomaly], severity: str) -> None:
     story = Story()

@@ -1,0 +1,255 @@
+"""Memory that grows without end: of a rank unlike its peers, or of all, which is the job's.
+
+Resident and device memory of each rank over three spans, of minutes, half an hour and hours, so that a leak is found
+whether it is fast or slow and whenever it begins. Not while training starts up. A rank is named only if its peers are
+known not to grow.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.results import Anomaly
+from streams.cells import Cells
+from streams.checks import require
+from streams.comparable import Comparable, Measured, comparable
+from streams.contrast import warming_up
+from streams.detectors.registry import JobDetector, register
+from streams.gauge_words import said_who
+from streams.growth import Curves, growing, quarters_of, slope
+from streams.metric_names import said_value
+from streams.peer_groups import places_of
+from streams.stall import over
+from streams.view import AttemptView, AttemptWindow
+
+STRIDES = (1, 8, 64)
+"""How many windows each point of a span stands for."""
+SECOND = 1_000_000_000
+_MEMORY = re.compile(
+    r"rss|resident|working_set|fb_used|(?:^|_)(?:u|p)ss(?:$|_)|mem(?:ory)?[._](?:used|usage)|memory_bytes|heap",
+    re.IGNORECASE,
+)
+_NOT_OF_ONE = re.compile(r"percent|ratio|free|avail|limit|total|peak|max|^node_", re.IGNORECASE)
+_FREE = re.compile(r"fb_free|mem(?:ory)?[._](?:free|avail)", re.IGNORECASE)
+_LIMIT = re.compile(r"mem(?:ory)?.*limit|fb_total|memory[._]total", re.IGNORECASE)
+Marks = NDArray[np.bool_]
+Grounds = Literal["memory_growth", "memory_growth_of_all"]
+
+
+class MemoryGrowthConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A span of ``points`` grows by ``share`` of its beginning and ``least_mib``.
+
+    ``warm_up_windows`` of training do not count, where no iterations are known ``start_up_windows`` of the attempt.
+    What more than a share of ``few`` of a rank's peers do is the job's; a peer that grows by ``quiet`` of it or more
+    is not known not to.
+    """
+
+    points: int = 20
+    share: float = 0.1
+    least_mib: float = 16.0
+    warm_up_windows: int = 6
+    start_up_windows: int = 30
+    few: float = 0.25
+    quiet: float = 0.33
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("share", "least_mib"), shares=("few", "quiet"))
+        if self.points < 8:
+            raise ValueError("memory_growth: points must be 8 or more")
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank's memory that grows: from ``first`` to ``last`` since ``since``, by ``per_s``; ``left`` is free yet.
+
+    ``own``: unlike its peers, who grew by ``usual``.
+    """
+
+    rank: int
+    measured: Measured
+    since: int
+    first: float
+    last: float
+    per_s: float
+    own: bool
+    usual: float | None = None
+    left: float | None = None
+
+
+class MemoryGrowthState(msgspec.Struct, kw_only=True):
+    """Points of each span, by stride: sums of the one that is not complete, the points, and the most before them.
+
+    ``found`` is what each span showed when its latest point was complete.
+    """
+
+    cells: Cells = msgspec.field(default_factory=Cells)
+    found: dict[int, list[Growth]] = {}
+
+
+@register
+class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
+    """Watches memory of processes and devices against its own past and against its peers'."""
+
+    name = "memory_growth"
+    config_type = MemoryGrowthConfig
+    state_type = MemoryGrowthState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """One finding in every window in which memory of somebody grows."""
+        if over(view) or self._starts_up(view, window):
+            return []
+        seen = comparable(window.gauges)
+        values = self.state.cells.fit(_memory_of(seen))
+        number = window.start // (window.end - window.start)
+        for stride in STRIDES:
+            self._add(stride, values)
+            if (number + 1) % stride == 0:
+                self._complete(view, window, seen, stride)
+        found = self._latest(values)
+        return [self._finding(view, window, found)] if found else []
+
+    def _starts_up(self, view: AttemptView, window: AttemptWindow) -> bool:
+        if view.clock.began is not None:
+            return warming_up(view, window, self.config.warm_up_windows)
+        return window.start < view.first + self.config.start_up_windows * (window.end - window.start)
+
+    def _add(self, stride: int, values: Curves) -> None:
+        """Take a window's values into the point that is not complete: how many, and their sum."""
+        cells, known = self.state.cells, np.isfinite(values)
+        open_point = cells.plane(f"open {stride}", np.float64, 2)
+        open_point[..., 0] += known
+        open_point[..., 1] += np.where(known, values, 0)
+        cells.put(f"open {stride}", open_point)
+
+    def _complete(self, view: AttemptView, window: AttemptWindow, seen: Comparable, stride: int) -> None:
+        """The point is complete: the oldest goes, and it is seen what grows."""
+        cells = self.state.cells
+        open_point = cells.plane(f"open {stride}", np.float64, 2)
+        points = cells.plane(f"points {stride}", np.float32, self.config.points)
+        peak = np.maximum(cells.plane(f"peak {stride}", np.float32), points[..., 0])
+        points = np.roll(points, -1, axis=-1)
+        points[..., -1] = open_point[..., 1] / np.maximum(open_point[..., 0], 1)
+        cells.put(f"open {stride}", np.zeros_like(open_point))
+        cells.put(f"points {stride}", points)
+        cells.put(f"peak {stride}", peak)
+        # No process has no memory: nothing was measured.
+        curves = np.where(points > 0, points, np.nan).astype(np.float64)
+        least = [self.config.least_mib * 2**20 if row.unit == "bytes" else 0.0 for row in cells.rows]
+        grown = growing(curves, peak.astype(np.float64), self.config.share, np.array(least)[:, None])
+        self.state.found[stride] = self._judged(view, window, seen, stride, curves, grown) if grown.any() else []
+
+    def _judged(
+        self, view: AttemptView, window: AttemptWindow, seen: Comparable, stride: int, curves: Curves, grown: Marks
+    ) -> list[Growth]:
+        """What grows, each with whether it does so unlike its peers."""
+        cells, found = self.state.cells, []
+        quarters = quarters_of(curves)
+        rise = quarters[..., -1] - quarters[..., 0]
+        since = window.end - stride * self.config.points * (window.end - window.start)
+        for places in places_of(view.peer_groups(), cells.ranks, 1):
+            for group in places:
+                for row in np.flatnonzero(grown[:, group].any(axis=1)).tolist():
+                    own, usual = self._apart(rise[row, group], grown[row, group])
+                    for place in group[grown[row, group]].tolist():
+                        curve, measured, rank = curves[row, place], cells.rows[row], cells.ranks[place]
+                        one = Growth(
+                            rank=rank,
+                            measured=measured,
+                            since=since,
+                            first=float(quarters[row, place, 0]),
+                            last=float(curve[-1]),
+                            per_s=slope(curve) * SECOND / (stride * (window.end - window.start)),
+                            own=own,
+                            usual=usual,
+                            left=_left(seen, measured, rank, float(curve[-1])),
+                        )
+                        found.append(one)
+        return found
+
+    def _apart(self, rise: Curves, grown: Marks) -> tuple[bool, float | None]:
+        """Whether those that grow do so unlike their peers, and how much these have grown; null where nobody knows."""
+        others = rise[~grown & np.isfinite(rise)]
+        if not others.size:
+            return False, None
+        known = others.size + int(grown.sum())
+        calm = int((others < self.config.quiet * np.median(rise[grown])).sum())
+        own = grown.sum() <= max(1, self.config.few * known) and calm >= (1 - self.config.few) * others.size
+        return bool(own), float(np.median(others))
+
+    def _latest(self, values: Curves) -> list[Growth]:
+        """What grows by any span and was measured in this window, once; nobody's own where one span knows better."""
+        cells = self.state.cells
+        row_of, place_of = (
+            {row: at for at, row in enumerate(cells.rows)},
+            {one: at for at, one in enumerate(cells.ranks)},
+        )
+        latest: dict[tuple[Measured, int], Growth] = {}
+        for stride in STRIDES:
+            for one in self.state.found.get(stride, []):
+                key, row, place = (one.measured, one.rank), row_of.get(one.measured), place_of.get(one.rank)
+                if row is not None and place is not None and np.isfinite(values[row, place]):
+                    own = one.own and latest.get(key, one).own
+                    latest[key] = msgspec.structs.replace(one, own=own)
+        return [latest[key] for key in sorted(latest)]
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, found: list[Growth]) -> Anomaly:
+        """All that grows at present; of what single ranks and what all do, the former says more."""
+        own = [one for one in found if one.own]
+        told = own or found
+        most = max(told, key=lambda one: (one.last - one.first, -one.rank))
+        ranks = sorted({one.rank for one in told})
+        name = most.measured.name + (f" ({most.measured.device})" if most.measured.device else "")
+        unit = most.measured.unit
+        first, last = said_value(most.first, unit), said_value(most.last, unit)
+        text = f"{name} of {said_who(view, ranks)} grows without end: {first} to {last} in {_said(most, window)}"
+        grounds: Grounds = "memory_growth" if own else "memory_growth_of_all"
+        return self.anomaly(
+            window,
+            grounds,
+            onset=min(one.since for one in told),
+            axis="time",
+            layer="metric",
+            symptom="memory",
+            area="memory",
+            grounds=grounds,
+            severity="warning",
+            text=text,
+            peers=""
+            if most.usual is None
+            else f"those of its peers that do not grew by {said_value(most.usual, unit)}",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            suspects=[view.suspect(rank, 0.8, f"its {name} grows without end") for rank in ranks] if own else [],
+        )
+
+
+def _memory_of(seen: Comparable) -> Comparable:
+    """The rows that are memory which a rank holds."""
+    rows = [at for at, one in enumerate(seen.measured) if _MEMORY.search(one.name) and not _NOT_OF_ONE.search(one.name)]
+    return Comparable([seen.measured[at] for at in rows], seen.ranks, seen.values[rows])
+
+
+def _left(seen: Comparable, measured: Measured, rank: int, held: float) -> float | None:
+    """How much memory is left where that was measured: what is free, or the limit less what is held."""
+    column = seen.ranks.index(rank) if rank in seen.ranks else None
+    left = []
+    for at, one in enumerate(seen.measured):
+        if column is None or one.device != measured.device or not np.isfinite(seen.values[at, column]):
+            continue
+        if _FREE.search(one.name):
+            left.append(float(seen.values[at, column]))
+        elif _LIMIT.search(one.name):
+            left.append(float(seen.values[at, column]) - held)
+    return min((one for one in left if one > 0), default=None)
+
+
+def _said(one: Growth, window: AttemptWindow) -> str:
+    """How long it has grown, how fast, and how long the rest lasts."""
+    pace = f"{(window.end - one.since) / SECOND:.0f} s, {said_value(one.per_s * 3600, one.measured.unit)} an hour"
+    if one.left is None or one.per_s <= 0:
+        return pace
+    return f"{pace}; at this pace nothing is left in {max(1, round(one.left / one.per_s / 60))} minutes"

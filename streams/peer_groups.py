@@ -1,0 +1,39 @@
+"""Peer groups as matrices of places, so that what is found within each is found for all groups at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+
+
+def places_of(groups: list[list[int]], ranks: list[int], least: int) -> list[Places]:
+    """Where the members of each group stand among ``ranks``, which ascend: [group, member], by sizes of groups.
+
+    Members that are not among them are left out, and groups of fewer than ``least``.
+    """
+    by_size: dict[int, list[list[int]]] = {}
+    at = {rank: place for place, rank in enumerate(ranks)}
+    for group in groups:
+        found = [at[rank] for rank in group if rank in at]
+        if len(found) >= least:
+            by_size.setdefault(len(found), []).append(found)
+    return [np.array(by_size[size]) for size in sorted(by_size)]
+
+
+def middle(values: Matrix) -> Matrix:
+    """The median along the last axis, which stays; NaN is not measured, and the median of nothing."""
+    ordered = np.sort(values, axis=-1)
+    count = np.isfinite(values).sum(axis=-1, keepdims=True)
+    low = np.take_along_axis(ordered, np.maximum(count - 1, 0) // 2, axis=-1)
+    high = np.take_along_axis(ordered, np.minimum(count // 2, values.shape[-1] - 1), axis=-1)
+    found: Matrix = np.where(count > 0, (low + high) / 2, np.nan)
+    return found
+
+
+def shares_of(marks: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:
+    """Which share of those known along the last axis is marked; the axis stays, and nothing is known as 0."""
+    found: Matrix = (marks & known).sum(axis=-1, keepdims=True) / np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    return found

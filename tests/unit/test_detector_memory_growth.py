@@ -1,0 +1,143 @@
+"""Memory that grows without end: whose it is, and what only looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from detection_support import at, closed, gauge, new_view, run, summary
+
+from schemas.results import Anomaly, Gauge
+from streams.detectors.memory_growth import MemoryGrowth
+
+MIB = 2.0**20
+RANKS = 8
+WINDOWS = 34
+Curve = Callable[[int], float | None]
+
+
+def flat(window: int) -> float:
+    return 4000 + 3 * (window % 4)
+
+
+def leak(window: int) -> float:
+    return 4000 + 40 * window
+
+
+def findings(
+    curves: dict[int, Curve],
+    *,
+    windows: int = WINDOWS,
+    trained: bool = True,
+    name: str = "rss_bytes",
+    more: Callable[[int, float], list[Gauge]] = lambda rank, value: [],
+    **fields: Any,
+) -> list[list[Anomaly]]:
+    """What each window says of curves in MiB by rank."""
+    view = new_view()
+    seen = []
+    for number in range(windows):
+        summaries = []
+        for rank, curve in curves.items():
+            value = curve(number)
+            told = {"gauges": [], "log_records": 1}
+            if value is not None:
+                told["gauges"] = [gauge(name, value * MIB, unit="bytes", **fields), *more(rank, value * MIB)]
+            steps = {"iteration": number + 1, "iteration_time": at(number * 10 + 5)} if trained else {}
+            summaries.append(summary(rank, number * 10, **told, **steps))
+        seen.append(closed(summaries, number * 10))
+    return run(MemoryGrowth(), view, seen)
+
+
+def last(found: list[list[Anomaly]]) -> Anomaly:
+    (one,) = found[-1]
+    return one
+
+
+def named(one: Anomaly) -> list[int | None]:
+    return [suspect.rank for suspect in one.suspects]
+
+
+def peers(**others: Curve) -> dict[int, Curve]:
+    return dict.fromkeys(range(RANKS), flat) | {int(rank[1:]): curve for rank, curve in others.items()}
+
+
+def test_a_rank_whose_memory_grows_unlike_its_peers_is_named() -> None:
+    found = findings(peers(r5=leak))
+    one = last(found)
+    assert (named(one), one.grounds, one.symptom, one.severity) == ([5], "memory_growth", "memory", "warning")
+    assert one.text.startswith("rss_bytes of rank 5 grows without end: ")
+    assert one.onset < at(WINDOWS * 10 - 150)
+    # It is said in every window from then on, so that its incident stays open.
+    first = next(number for number, window in enumerate(found) if window)
+    assert all(found[first:])
+
+
+def test_what_all_do_is_the_jobs() -> None:
+    one = last(findings(dict.fromkeys(range(RANKS), leak)))
+    assert (named(one), one.grounds) == ([], "memory_growth_of_all")
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("half of them", {0: leak, 1: leak, 2: leak, 3: leak}),
+        ("nobody to compare with", {rank: lambda window: None for rank in range(RANKS)}),
+        ("peers that grow less", {rank: lambda window: 4000 + 15 * window for rank in range(RANKS)}),
+    ],
+)
+def test_nobody_is_named_where_peers_are_not_known_to_stay(name: str, others: dict[int, Curve]) -> None:
+    one = last(findings(peers() | others | {5: leak}))
+    assert named(one) == []
+
+
+def test_two_ranks_are_enough_to_tell_them_apart() -> None:
+    assert named(last(findings({0: flat, 1: leak}))) == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "curve"),
+    [
+        ("one allocation", lambda window: 4000 + 2000 * (window > 20)),
+        ("saw-tooth", lambda window: 4000 + 100 * (window % 12)),
+        ("settles", lambda window: 6000 - 2000 * 0.8**window),
+        ("a unit that changes", lambda window: 4000 * (1 if window < 20 else 1024)),
+        ("joins late", lambda window: None if window < 25 else 4000 + 40 * window),
+        ("leaves", lambda window: None if window > 20 else 4000 + 40 * window),
+        ("now and then", lambda window: 4000 + 40 * window if window % 3 else None),
+    ],
+)
+def test_look_alikes_are_not(name: str, curve: Curve) -> None:
+    assert not any(findings(peers(r5=curve)))
+
+
+def test_not_while_training_starts_up() -> None:
+    assert not any(findings(peers(r5=leak), windows=20))
+    assert not any(findings(peers(r5=leak), trained=False))
+    assert named(last(findings(peers(r5=leak), trained=False, windows=55))) == [5]
+
+
+def test_what_only_has_begun_long_ago_is_found_by_a_longer_span() -> None:
+    slow = findings(peers(r5=lambda window: 4000 + 4 * window), windows=180)
+    assert not any(slow[:120])
+    assert named(last(slow)) == [5]
+
+
+@pytest.mark.parametrize("name", ["DCGM_FI_DEV_FB_USED", "process_resident_memory_bytes", "memory.used"])
+def test_memory_of_processes_and_devices_is_watched(name: str) -> None:
+    assert named(last(findings(peers(r5=leak), name=name))) == [5]
+
+
+@pytest.mark.parametrize("name", ["DCGM_FI_DEV_FB_FREE", "memory_total_bytes", "read_bytes", "memory_percent", "cpu"])
+def test_other_metrics_are_not(name: str) -> None:
+    assert not any(findings(peers(r5=leak), name=name))
+
+
+def test_how_long_the_rest_lasts_is_said_where_it_is_known() -> None:
+    def free(rank: int, value: float) -> list[Gauge]:
+        return [gauge("DCGM_FI_DEV_FB_FREE", 80 * 2.0**30 - value, unit="bytes", device="0")]
+
+    one = last(findings(peers(r5=leak), name="DCGM_FI_DEV_FB_USED", more=free, device="0"))
+    assert "(0) of rank 5 grows" in one.text
+    assert "nothing is left in 319 minutes" in one.text
