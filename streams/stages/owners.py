@@ -70,3 +70,9 @@ def rank_of(
     else:
         agreed = by_device
     return next(iter(agreed)) if len(agreed) == 1 else None
+
+
+def user_of(attempt: str, node: str, device: str, devices: Mapping[tuple[str, str, str], set[int]]) -> int | None:
+    """The one rank that uses a device, null where none is known to, or several do."""
+    users = devices.get((attempt, node, device), set())
+    return next(iter(users)) if len(users) == 1 else None
