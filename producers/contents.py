@@ -116,6 +116,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
         else:
             _tell_apart(console, contents)
     contents.consoles = []
+    contents.measured = infiniband.as_trees(contents.measured)
     _say_whose(contents)
     if progress and sources:
         progress("", len(sources), len(sources))

@@ -14,15 +14,16 @@ from producers.times import possible
 
 _NUMBER = r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,9})?|[+-]?[iI]nf(?:inity)?|[nN]a[nN]"
 _SAMPLE = re.compile(
-    r"\s{0,16}(?P<name>[a-zA-Z_:][\w:]{0,300})?\s{0,16}(?:\{(?P<labels>.{0,16000})\})?"
-    rf"\s{{1,16}}(?P<value>{_NUMBER})(?:\s{{1,16}}(?P<time>-?\d{{1,19}}(?:\.\d{{1,9}})?))?\s{{0,16}}(?:# \{{.*)?",
+    r"\s{0,16}(?P<name>[a-zA-Z_:][\w:]{0,300})?\s{0,16}(?:\{(?P<labels>.{0,4000})\})?"
+    rf"\s{{1,16}}(?P<value>{_NUMBER})(?:\s{{1,16}}(?P<time>-?\d{{1,19}}(?:\.\d{{1,9}})?))?\s{{0,16}}",
     re.ASCII,
 )
 _TYPE = re.compile(r"# TYPE\s{1,16}(?P<name>\"(?:[^\"\\]|\\.){1,300}\"|\S{1,300})\s{1,16}(?P<type>[a-z]{1,20})\s{0,16}")
 _LABEL = re.compile(r"\s{0,16}(?:(?P<name>[a-zA-Z_]\w{0,300}|\"(?:[^\"\\]|\\.){1,300}\")\s{0,16}=\s{0,16})?", re.ASCII)
-_QUOTED = re.compile(r"\"((?:[^\"\\]|\\.){0,8000})\"\s{0,16}(?:,|$)", re.DOTALL)
+_QUOTED = re.compile(r"\"((?:[^\"\\]|\\.){0,4000})\"\s{0,16}(?:,|$)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
+_EXEMPLAR = " # {"
 _SECONDS_BELOW = 1e11
 """A time below is in seconds: as milliseconds it would lie in the first years of the epoch."""
 
@@ -37,16 +38,18 @@ class Exposed(msgspec.Struct, frozen=True, gc=False):
 
 
 def exposed(text: str) -> Exposed | None:
-    """The sample of a line, null where it is none. ``time`` is in ns; one that cannot be counts as none."""
-    found = _SAMPLE.fullmatch(text)
+    """The sample of a line, null where it is none or its time cannot be. ``time`` is in ns."""
+    head, exemplar, _ = text.rpartition(_EXEMPLAR)
+    found = (_SAMPLE.fullmatch(head) if exemplar else None) or _SAMPLE.fullmatch(text)
     if found is None or (found["name"] is None and not found["labels"]):
         return None
-    return Exposed(found["name"] or "", found["labels"] or "", float(found["value"]), _time(found["time"]))
-
-
-def _time(printed: str | None) -> int | None:
-    if printed is None:
+    time = _time(found["time"]) if found["time"] else None
+    if found["time"] and time is None:
         return None
+    return Exposed(found["name"] or "", found["labels"] or "", float(found["value"]), time)
+
+
+def _time(printed: str) -> int | None:
     number = float(printed)
     seconds = "." in printed or abs(number) < _SECONDS_BELOW
     time = round(number * 1_000_000) * 1_000 if seconds else int(printed) * 1_000_000
@@ -62,8 +65,8 @@ def declared(text: str) -> tuple[str, str] | None:
 def labels_of(printed: str) -> dict[str, str] | None:
     """The labels between braces, a name in quotes as ``__name__``; null where they cannot be read."""
     found: dict[str, str] = {}
-    at = 0
-    while printed[at:].strip():
+    at, end = 0, len(printed.rstrip())
+    while at < end:
         key = _LABEL.match(printed, at)
         value = _QUOTED.match(printed, key.end() if key else at)
         if value is None:

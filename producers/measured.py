@@ -24,9 +24,14 @@ from schemas.measures import Measure, based, is_blank, measure_of
 
 BACK = 5 * SECOND
 """Samples of a node that lie so little before an earlier one were only written down late."""
-LONGEST_NAME = 200
+LONGEST = 200
 UNTIMED = "nothing tells when these samples were taken; a table {file, captured} would"
+TWICE = "another value of the same metric, device and time; the first is kept"
+BLANK = "values that stand for none, as DCGM's blanks and registers that read as all ones"
+STRAY = "time lies a month from the others of the recording"
 _PLAIN = Measure("", "")
+Seen = dict[tuple[str, str, str, str], set[int]]
+"""Times of samples by worker, name, device and unit."""
 _USUAL = frozenset(
     (
         *("nvidia", "smi", "csv", "dcgm", "exporter", "prom", "prometheus", "metrics", "gpu", "gpus", "txt", "log"),
@@ -64,12 +69,19 @@ class Measured(msgspec.Struct, frozen=True):
     folders: str = ""
 
 
+def shown(text: str) -> str:
+    """A name as it can be printed, bounded: labels hold whatever somebody wrote into them."""
+    return shortened(
+        text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text), LONGEST
+    )
+
+
 def observe(
     measured: Iterable[Measured], captures: Captures, owners: Owners, span: tuple[int, int]
 ) -> list[Observation | Unused]:
     """The metrics of every file, and notes on what was left out; ``span`` (ns) is that of the whole recording."""
     found: list[Observation | Unused] = []
-    seen: set[tuple[str, str, str, int, str]] = set()
+    seen: Seen = {}
     for one in measured:
         found.extend(one.unused)
         found.extend(_File(one, captures.of(one.file), owners, span).events(seen))
@@ -88,7 +100,7 @@ class _File:
         self._identities: dict[str, Identity] = {}
         self._known = owners.workers.nodes(owners.home(measured.file))
 
-    def events(self, seen: set[tuple[str, str, str, int, str]]) -> list[Observation | Unused]:
+    def events(self, seen: Seen) -> list[Observation | Unused]:
         """The events in order of their lines; ``seen`` are the samples of all files so far."""
         found: list[Observation | Unused] = []
         latest: dict[str, int] = {}
@@ -97,11 +109,11 @@ class _File:
             if event is None:
                 continue
             identity = self._identity(sample.node)
-            key = (identity.key, event.name, event.device or "", event.time, event.unit)
-            if key in seen:
-                self._leave_out("another value of the same metric, device and time; the first is kept", sample.line)
+            times = seen.setdefault((identity.key, event.name, event.device or "", event.unit), set())
+            if event.time in times:
+                self._leave_out(TWICE, sample.line)
                 continue
-            seen.add(key)
+            times.add(event.time)
             before = latest.get(identity.key, event.time)
             arrival = event.time if event.time < before - BACK else max(before, event.time)
             latest[identity.key] = arrival
@@ -115,13 +127,14 @@ class _File:
 
     def _event(self, sample: Sample) -> Metric | None:
         if is_blank(sample.name, sample.value):
-            self._leave_out(
-                "values that stand for none, as DCGM's blanks and registers that read as all ones", sample.line
-            )
+            self._leave_out(BLANK, sample.line)
             return None
-        time, source, precision = self._time(sample)
+        moment = self._time(sample)
+        if moment is None:
+            return None
+        time, source, precision = moment
         if not self._near(time):
-            self._leave_out("time lies a month from the others of the recording", sample.line)
+            self._leave_out(STRAY, sample.line)
             return None
         measure = measure_of(sample.name) or _PLAIN
         value, unit = based(sample.value, sample.unit, measure)
@@ -130,16 +143,19 @@ class _File:
             time=time,
             time_source=source,
             precision_ns=precision,
-            name=shortened(sample.name, LONGEST_NAME),
+            name=shown(sample.name),
             value=value if finite else None,
             nonfinite="" if finite else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf",
             unit=unit,
-            device=sample.device or None,
+            device=shown(sample.device) or None,
             counter=sample.counter or measure.counter,
         )
 
-    def _time(self, sample: Sample) -> tuple[int, TimeSource, int]:
-        """When a sample was taken: as the file says, else a table, else its path; else at some time or other."""
+    def _time(self, sample: Sample) -> tuple[int, TimeSource, int] | None:
+        """When a sample was taken: as the file says, else a table, else its path; else at some time or other.
+
+        Null where nothing at all has a time.
+        """
         if sample.time is not None:
             return sample.time, "captured", 0
         shared = self._captured.time if self._captured else told_time(self._measured.file)
@@ -147,6 +163,8 @@ class _File:
             return shared, "captured", 0
         self._leave_out(UNTIMED, sample.line)
         start, end = self._span
+        if end == EARLIEST:
+            return None
         return start, "inferred", min(max(end - start, 0), HOUR)
 
     def _near(self, time: int) -> bool:
@@ -155,7 +173,7 @@ class _File:
 
     def _identity(self, told: str) -> Identity:
         if told not in self._identities:
-            node = self._node(told or (self._captured.text("node") if self._captured else ""))
+            node = self._node(shown(told) or (self._captured.text("node") if self._captured else ""))
             self._identities[told] = Identity(
                 job=self._owners.job(self._measured.file, node), node=node, rank_reason="node", process_type="sampler"
             )

@@ -19,6 +19,7 @@ MOST_SERIES = 8_192
 MOST_CHANGES = 64
 """Of one window."""
 _MOST_CODES = 16
+_CODES_BELOW = 1e6
 _FORGOTTEN_NS = 120_000_000_000
 """A code that was not seen for so long is a new one: an exporter that lags shows the old value now and then."""
 
@@ -129,7 +130,8 @@ class HardwareWatch:
 
     def _see(self, sample: Metric) -> bool:
         """Whether the code was not seen of late on this device."""
-        code = int(sample.value or 0.0)
+        value = sample.value or 0.0
+        code = int(value) if 0 <= value < _CODES_BELOW else 0
         codes = self._state.codes.setdefault(_device(sample), {})
         latest = codes.get(code)
         codes[code] = sample.time

@@ -313,6 +313,9 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     xid = "NVRM: Xid (PCI:0000:0f:00): 94, pid=7, name=python3, Ch 00000008"
     script.send(kernel, Log(time=at(46), stream="kernel", text=xid, process_type="kernel"))
     sampler = Identity(job=job, node=node_of(2), rank_reason="node", process_type="sampler")
+    for gpu in range(4):
+        heat = Metric(time=at(50), name="DCGM_FI_DEV_GPU_TEMP", value=60 + 10 * gpu, unit="C", device=f"nvidia{gpu}")
+        script.send(sampler, heat)
     for second in range(35, 60, 5):
         bits = 0x44 if second > 44 else 0x4
         name = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"

@@ -8,6 +8,7 @@ Source: the kernel's Documentation/ABI/stable/sysfs-class-infiniband. A file hol
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -21,6 +22,7 @@ _PLACE = re.compile(
     r"(?:(?P<before>.{1,2000})/)?infiniband/(?P<device>[\w.-]{1,64})/ports/(?P<port>\d{1,4})/"
     r"(?:(?P<state>state|phys_state|rate|link_layer)|(?:hw_)?counters/(?P<counter>[a-z]\w{0,80}))"
 )
+_TREE = re.compile(r"(?:.{1,2000}/)?infiniband(?=/[\w.-]{1,64}/ports/)")
 _ABOVE = re.compile(r"(?:^|/)(?:sys|class|devices|pci[0-9a-f:.]+|[0-9a-f]{4}:[0-9a-f:.]+)(?=/|$)")
 _WHOLE = re.compile(r"\s{0,8}(\d{1,20})\s{0,8}")
 _STATE = re.compile(r"\s{0,8}(\d{1,4}): [A-Za-z_ ]{1,40}\s{0,8}")
@@ -68,3 +70,22 @@ def _named(before: str) -> str:
     """The folders above the kernel's own that are no times; where several nodes' copies lie, one is a node's name."""
     parts = [part for part in _ABOVE.sub("", before).split("/") if part and told_time(f"{part}/x") is None]
     return "/".join([*parts, "infiniband"])
+
+
+def as_trees(measured: Iterable[Measured]) -> list[Measured]:
+    """The values of ports put together, one for each folder ``infiniband``: a copy is taken at once, of one node."""
+    trees: dict[str, list[Measured]] = {}
+    others = []
+    for one in measured:
+        found = _TREE.match(one.file)
+        if found is not None and one.folders:
+            trees.setdefault(found.group(), []).append(one)
+        else:
+            others.append(one)
+    return others + [_tree(file, found) for file, found in trees.items()]
+
+
+def _tree(file: str, found: list[Measured]) -> Measured:
+    samples = [sample for one in found for sample in one.samples]
+    numbered = [msgspec.structs.replace(sample, line=number) for number, sample in enumerate(samples, 1)]
+    return Measured(file, numbered, [note for one in found for note in one.unused], found[0].folders)

@@ -38,7 +38,7 @@ _TEXTS = frozenset(
             "compute_mode",
             "mig.mode.current",
         ),
-        *("persistence_mode", "display_mode", "display_active", "accounting.mode", "ecc.mode.current", "fan.speed"),
+        *("persistence_mode", "display_mode", "display_active", "accounting.mode", "ecc.mode.current"),
     }
 )
 """Columns that measure nothing."""
@@ -113,7 +113,7 @@ class _Table:
             return
         device = _device(told)
         for column, cell in zip(self._columns, cells, strict=True):
-            if column.name in _TEXTS and measure_of(column.name) is None:
+            if column.name in _TEXTS:
                 continue
             found = _value(column, cell)
             if found is None:

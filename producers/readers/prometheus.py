@@ -20,10 +20,12 @@ from producers.samples import said_time
 from producers.scan import Source
 from schemas.measures import measure_of
 
-_SURE = re.compile(r"# (?:TYPE|HELP) \S|(?i:DCGM_)\w+\{|node_[a-z]\w+(?:\{| [0-9.])")
+_SURE = re.compile(r"# (?:TYPE|HELP) \S|(?i:DCGM_)\w{1,200}\{|node_[a-z]\w{1,200}(?:\{| [0-9.])")
 _SHARE = 80
 """Percent of the lines of a file that must be of the format."""
-MOST_SERIES = 200_000
+MOST_SERIES = 50_000
+LONGEST_KEPT = 1_000
+LONGEST_LABEL = 200
 _CLOCK, _HOST = "node_time_seconds", "node_uname_info"
 _OTHERS = re.compile(r"(?:node|go|process|promhttp|python|scrape|dcgm_exporter|net_conntrack)_|up$|DCGM_FI_DRIVER")
 """What exporters say of themselves, and what of a host says nothing of a job."""
@@ -45,7 +47,7 @@ _DISTRIBUTIONS = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("", "_
 NOT_ASKED = "metrics of exporters and hosts that nothing here asks for"
 DISTRIBUTION = "samples of histograms and summaries"
 LABELLED = "samples whose labels make several metrics of one name"
-BROKEN = "not a line of Prometheus' text format"
+BROKEN = "not a line of Prometheus' text format, or of a time that cannot be"
 
 
 def recognised(texts: Sequence[str]) -> bool:
@@ -85,9 +87,10 @@ class _Reading:
         self._series: dict[tuple[str, str], _Series] = {}
         self._addresses: dict[str, str] = {}
         self._left_out: dict[str, tuple[int, int]] = {}
-        # Of the scrape that is being read: where it begins, its first series, its time and its host.
+        # Of the scrape that is being read: where it begins, its series, its time and its host.
         self._begun = 0
-        self._first: tuple[str, str] | None = None
+        self._there: set[tuple[str, str]] = set()
+        self._latest = ("", "")
         self._time: int | None = None
         self._host = ""
 
@@ -105,9 +108,8 @@ class _Reading:
                 self._next_scrape(time)
             return
         key = (sample.name, sample.labels)
-        if sample.time is None and key == self._first:
-            self._next_scrape(None)
-        self._first = self._first or key
+        if sample.time is None:
+            self._begin_anew_at(key)
         series = self._series.get(key) or self._known(key)
         if series.name == _CLOCK:
             self._time = self._time or said_time(f"{sample.value:.6f}")
@@ -129,6 +131,13 @@ class _Reading:
             counter=series.counter,
         )
 
+    def _begin_anew_at(self, key: tuple[str, str]) -> None:
+        """No scrape has a series twice, so one that comes again is of the next; a line that is doubled is not."""
+        if key in self._there and key != self._latest:
+            self._next_scrape(None)
+        self._there.add(key)
+        self._latest = key
+
     def _comment(self, text: str) -> None:
         if text.startswith("# TYPE"):
             named = declared(text.rstrip())
@@ -148,7 +157,8 @@ class _Reading:
                     self._samples[at] = msgspec.structs.replace(
                         one, time=one.time or self._time, node=one.node or self._host
                     )
-        self._begun, self._first, self._time, self._host = len(self._samples), None, time, ""
+        self._begun, self._time, self._host = len(self._samples), time, ""
+        self._there.clear()
 
     def _leave_out(self, reason: str, line: int) -> None:
         first, count = self._left_out.get(reason, (line, 0))
@@ -160,8 +170,9 @@ class _Reading:
         if labels is None or not (name or "__name__" in labels):
             found = _Series(name, left_out=BROKEN)
         else:
-            found = self._placed(name or labels["__name__"], labels)
-        if len(self._series) < MOST_SERIES:
+            short = {label: value[:LONGEST_LABEL] for label, value in labels.items()}
+            found = self._placed(name or short["__name__"], short)
+        if len(self._series) < MOST_SERIES and len(printed) <= LONGEST_KEPT:
             self._series[key] = found
         return found
 

@@ -12,7 +12,7 @@ import msgspec
 from schemas.results import Anomaly, Area, HardwareChange, Severity, Suspect, Symptom
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.hardware import slowed_by
+from streams.hardware_words import said_change, said_device
 from streams.lines.vocabulary.xid import CODES, code_of
 from streams.troubles import of_others
 from streams.view import AttemptView, AttemptWindow, Changed
@@ -79,8 +79,6 @@ _FOLLOWS = {
     "port_rate": ("port_state", "port_physical_state"),
     "link_downed": ("port_state", "port_physical_state"),
 }
-_STATES = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-_PHYSICAL = {1: "Sleep", 2: "Polling", 3: "Disabled", 4: "Training", 5: "LinkUp", 6: "LinkErrorRecovery"}
 
 
 @register
@@ -141,7 +139,7 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
             area=rule.area,
             grounds="rank_fault" if fatal else "node_fault" if fault else "hardware_change",
             severity=severity,
-            text=f"{used}{said_device(changed)}: {said_change(change)}",
+            text=f"{used}{said_device(changed.node, change.device, change.kind)}: {said_change(change)}",
             peers=f"devices that changed alike: {alike}; nodes that run the job: {len(view.node_names)}",
             iteration=view.clock.iteration,
             phase=view.phase,
@@ -180,64 +178,3 @@ def _rule_of(change: HardwareChange) -> Rule:
     rule = _RULES[change.kind]
     back = {"port_state": ACTIVE, "port_physical_state": LINK_UP}.get(change.kind) == change.after
     return msgspec.structs.replace(rule, fault=False) if back else rule
-
-
-def said_device(changed: Changed) -> str:
-    """The place of a change in words."""
-    node, device = changed.node or "a node", changed.change.device
-    if not device:
-        return node
-    if changed.change.kind.startswith(("port_", "link_", "symbol_", "receive_")):
-        return f"port {device} of {node}"
-    return f"GPU {device} of {node}" if changed.change.kind != "host_memory_errors" else f"{device} of {node}"
-
-
-def said_change(change: HardwareChange) -> str:
-    """What changed in words, with the values before and after and the metric's own name."""
-    before, after = _said(change, change.before), _said(change, change.after)
-    how = _HOW.get(change.kind, "{after}, before {before}")
-    return f"{how.format(before=before, after=after, more=f'{change.after - change.before:g}')} ({change.name})"
-
-
-_MORE = "{more} more, {before} before and {after} after"
-_HOW = {
-    "port_state": "is {after}, was {before}",
-    "port_physical_state": "is {after}, was {before}",
-    "port_rate": "its rate fell from {before} to {after}",
-    "pcie_width": "its PCIe link fell from {before} to {after} lanes",
-    "xid": "its last error is Xid {after}, before it was {before}",
-    "link_downed": f"its link has failed, {_MORE}",
-    "link_errors": f"errors of its link, {_MORE}",
-    "symbol_errors": f"symbol errors of its link, {_MORE}",
-    "receive_errors": f"packets received with errors, {_MORE}",
-    "nvlink_errors": f"NVLink errors, {_MORE}",
-    "pcie_replays": f"PCIe replays, {_MORE}",
-    "ecc_uncorrected": f"ECC errors that cannot be corrected, {_MORE}",
-    "host_memory_errors": f"errors of the host's memory that cannot be corrected, {_MORE}",
-    "row_remap_failure": "remapping of rows of its memory has failed",
-    "rows_remapped_uncorrectable": f"rows of its memory were remapped after uncorrectable errors, {_MORE}",
-    "rows_remapped_correctable": f"rows of its memory were remapped after correctable errors, {_MORE}",
-    "oom_kills": f"kills by the kernel for want of memory, {_MORE}",
-    "throttle_reasons": "its clocks are lowered: {after}, before: {before}",
-    "throttle_hw_slowdown": "its clocks are lowered: hardware slowdown",
-    "throttle_hw_thermal": "its clocks are lowered: thermal (hardware)",
-    "throttle_power_brake": "its clocks are lowered: power brake",
-    "throttle_sw_thermal": "its clocks are lowered: thermal (software)",
-    "thermal_violation": "it was throttled for its temperature, {before} before and {after} after",
-}
-
-
-def _said(change: HardwareChange, value: float) -> str:
-    if change.kind == "port_state":
-        return _STATES.get(int(value), f"in state {value:g}")
-    if change.kind == "port_physical_state":
-        return _PHYSICAL.get(int(value), f"in physical state {value:g}")
-    if change.kind == "port_rate":
-        return f"{value * 8 / 1e9:g} Gb/s"
-    if change.kind == "throttle_reasons":
-        return ", ".join(slowed_by(value)) or "nothing unusual"
-    if change.kind == "xid":
-        known = code_of(f"{value:.0f}")
-        said = [known.description, f"the vendor says {known.action}" if known.action else ""]
-        return f"{value:.0f}" + (f" ({'; '.join(one for one in said if one)})" if any(said) else "")
-    return f"{value:.12g}"

@@ -20,12 +20,13 @@ from schemas.results import (
     Symptom,
 )
 from streams.incidents.decision import Decision, Reason
+from streams.incidents.hardware_beside import GROUNDS
 from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
 SHOWN_SUPPORT = 4
-_EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", "hardware_change")
+_EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", *GROUNDS)
 """Grounds whose every finding is a piece of evidence of its own."""
 STOP_NS = 1_000_000_000
 

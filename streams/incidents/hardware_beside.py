@@ -10,9 +10,9 @@ from schemas.results import Anomaly
 from streams.incidents.decision import Decision
 from streams.incidents.situation import SECOND
 
-GROUNDS = frozenset({"hardware_change"})
+GROUNDS = frozenset({"hardware_change", "hardware_unlike"})
 """Grounds of findings that only stand beside an incident."""
-DETECTOR = "hardware_state"
+_DETECTORS = frozenset({"hardware_state", "hardware_peers"})
 KEPT = 64
 LOOK_BACK_NS = 600 * SECOND
 SHOWN = 3
@@ -21,12 +21,12 @@ _SEVERITIES = ("critical", "warning", "info")
 
 def stands_beside(anomaly: Anomaly) -> bool:
     """Whether a finding opens, joins and decides nothing."""
-    return anomaly.detector == DETECTOR and anomaly.grounds in GROUNDS
+    return anomaly.grounds in GROUNDS
 
 
 def kept(known: list[Anomaly], found: list[Anomaly]) -> list[Anomaly]:
     """What is remembered, with this window's findings; the latest where there is no room for all."""
-    told = [one for one in found if one.detector == DETECTOR]
+    told = [one for one in found if one.detector in _DETECTORS]
     return [*known, *told][-KEPT:] if told else known
 
 
