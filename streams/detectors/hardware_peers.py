@@ -130,7 +130,7 @@ def _levels(window: AttemptWindow) -> dict[str, dict[Place, Gauge]]:
     """What nodes show in this window, by kind and place; of two sources of one device the first by name counts."""
     found: dict[str, dict[Place, Gauge]] = {}
     for summary in window.nodes:
-        for gauge in summary.gauges:
+        for gauge in summary.measured:
             measure = measure_of(gauge.name)
             if measure is not None and measure.kind in ("port_state", "port_rate", "gpu_temperature"):
                 device = gauge.device or ""
