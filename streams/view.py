@@ -400,8 +400,9 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
-    ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` what else was
-    summed up of them, ``heard`` when one of those workers last reported an iteration;
+    ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` the summaries of
+    those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
+    when one of those workers last reported an iteration;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
     summaries once more.
@@ -419,6 +420,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     faults: list[Fault] = []
     hardware: list[Changed] = []
     nodes: list[Window] = []
+    users: dict[tuple[str, str], int] = {}
     heard: int | None = None
     stopped: int | None = None
     unavailable: bool = False

@@ -107,7 +107,9 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
         self.state.told[key] = window.end
         if len(self.state.told) > MOST_TOLD:
             del self.state.told[min(self.state.told, key=lambda one: (self.state.told[one], one))]
-        said = f"{said_device(node, device, kind)}: {text}"
+        rank = window.users.get(place)
+        used = "" if rank is None else f"rank {rank}'s "
+        said = f"{used}{said_device(node, device, kind)}: {text}"
         return self.anomaly(
             window,
             key,
@@ -122,7 +124,7 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
             text=said,
             peers=peers,
             phase=view.phase,
-            suspects=[Suspect(rank=None, node=node, device=device or None, score=0.3, why=said)],
+            suspects=[Suspect(rank=rank, node=node, device=device or None, score=0.3, why=said)],
         )
 
 

@@ -72,7 +72,10 @@ def rank_of(
     return next(iter(agreed)) if len(agreed) == 1 else None
 
 
-def user_of(attempt: str, node: str, device: str, devices: Mapping[tuple[str, str, str], set[int]]) -> int | None:
-    """The one rank that uses a device, null where none is known to, or several do."""
-    users = devices.get((attempt, node, device), set())
-    return next(iter(users)) if len(users) == 1 else None
+def users_of(attempt: str, devices: Mapping[tuple[str, str, str], set[int]]) -> dict[tuple[str, str], int]:
+    """The rank that alone is known to use a device, by node and PCI id."""
+    return {
+        (node, device): next(iter(ranks))
+        for (name, node, device), ranks in devices.items()
+        if name == attempt and len(ranks) == 1
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from detection_support import closed, healthy, identity, new_view, run, summary
 
@@ -57,6 +58,14 @@ def test_what_is_unlike_most_of_its_name_is_information(
     told = found(name, values)
     assert [any(one.text.startswith(text) for one in told) for text in said] == [True] * len(said) == [True] * len(told)
     assert {(one.severity, one.grounds, one.layer) for one in told} <= {("info", "hardware_unlike", "hardware")}
+
+
+def test_a_rank_is_told_with_the_gpu_that_is_its_own() -> None:
+    window = levels(HEAT, {("n0", f"g{at}"): 60 for at in range(7)} | {("n0", "00000000:3B:00.0"): 91})
+    used = msgspec.structs.replace(window, users={("n0", "0000:3b:00.0"): 3})
+    (one,) = run(HardwarePeers(), new_view(), [healthy(4), used])[-1]
+    assert one.text.startswith("rank 3's GPU 0000:3b:00.0 of n0: 91 C")
+    assert [suspect.rank for suspect in one.suspects] == [3]
 
 
 def test_it_is_told_again_after_a_while() -> None:
