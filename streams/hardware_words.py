@@ -34,7 +34,7 @@ _HOW = {
     "port_physical_state": "is {after}, was {before}",
     "port_rate": "its rate fell from {before} to {after}",
     "pcie_width": "its PCIe link fell from {before} to {after} lanes",
-    "xid": "its last error is Xid {after}, before it was {before}",
+    "xid": "its last Xid is {after}, before: {before}",
     "link_downed": f"its link has failed, {_MORE}",
     "link_errors": f"errors of its link, {_MORE}",
     "symbol_errors": f"symbol errors of its link, {_MORE}",
@@ -66,10 +66,14 @@ def _said(change: HardwareChange, value: float) -> str:
     if change.kind == "throttle_reasons":
         return ", ".join(slowed_by(value)) or "nothing unusual"
     if change.kind == "xid":
-        known = code_of(f"{value:.0f}")
-        said = [known.description, f"the vendor says {known.action}" if known.action else ""]
-        return f"{value:.0f}" + (f" ({'; '.join(one for one in said if one)})" if any(said) else "")
+        return _said_code(f"{value:.0f}") if value else "none"
     return f"{value:.12g}"
+
+
+def _said_code(code: str) -> str:
+    known = code_of(code)
+    said = [known.description, f"the vendor says {known.action}" if known.action else ""]
+    return f"{code} ({'; '.join(one for one in said if one)})" if any(said) else code
 
 
 def said_rate(bytes_a_second: float) -> str:

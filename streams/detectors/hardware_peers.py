@@ -62,11 +62,17 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """A finding for each port and GPU that stands apart."""
         levels = _levels(window)
+        # What has just changed is told as that.
+        for changed in window.hardware:
+            self.state.told[_key(changed.node, changed.change.device, changed.change.kind)] = window.end
         found = [
             *self._ports(window, view, "port_state", levels.get("port_state", {})),
             *self._ports(window, view, "port_rate", levels.get("port_rate", {})),
             *self._gpus(window, view, levels.get("gpu_temperature", {})),
         ]
+        told = self.state.told
+        for key in sorted(told, key=lambda one: (told[one], one))[: max(len(told) - MOST_TOLD, 0)]:
+            del told[key]
         return [one for one in found if one is not None]
 
     def _ports(
@@ -100,13 +106,11 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
         self, window: AttemptWindow, view: AttemptView, kind: str, place: Place, text: str, peers: str, area: Area
     ) -> Anomaly | None:
         node, device = place
-        key = f"{node}|{device}|{kind}"
+        key = _key(node, device, kind)
         before = self.state.told.get(key)
         if before is not None and window.end - before < self.config.again_s * 1e9:
             return None
         self.state.told[key] = window.end
-        if len(self.state.told) > MOST_TOLD:
-            del self.state.told[min(self.state.told, key=lambda one: (self.state.told[one], one))]
         rank = window.users.get(place)
         used = "" if rank is None else f"rank {rank}'s "
         said = f"{used}{said_device(node, device, kind)}: {text}"
@@ -126,6 +130,10 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
             phase=view.phase,
             suspects=[Suspect(rank=rank, node=node, device=device or None, score=0.3, why=said)],
         )
+
+
+def _key(node: str, device: str, kind: str) -> str:
+    return f"{node}|{device}|{kind}"
 
 
 def _levels(window: AttemptWindow) -> dict[str, dict[Place, Gauge]]:

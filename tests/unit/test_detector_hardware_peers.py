@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from detection_support import closed, healthy, identity, new_view, run, summary
 
-from schemas.results import Anomaly, Gauge, gauges_of
+from schemas.results import Anomaly, Gauge, HardwareChange, gauges_of
 from streams.detectors.hardware_peers import HardwarePeers
-from streams.view import AttemptWindow
+from streams.view import AttemptWindow, Changed
 
 RATE, STATE, HEAT = "node_infiniband_rate_bytes_per_second", "infiniband_state", "DCGM_FI_DEV_GPU_TEMP"
 
@@ -66,6 +66,13 @@ def test_a_rank_is_told_with_the_gpu_that_is_its_own() -> None:
     (one,) = run(HardwarePeers(), new_view(), [healthy(4), used])[-1]
     assert one.text.startswith("rank 3's GPU 0000:3b:00.0 of n0: 91 C")
     assert [suspect.rank for suspect in one.suspects] == [3]
+
+
+def test_what_has_just_changed_is_told_as_that_alone() -> None:
+    window = levels(STATE, ports(4, 1, 4, 4))
+    change = HardwareChange(time=window.start, kind="port_state", name="x", device="mlx5_0:1", before=4, after=1)
+    changed = msgspec.structs.replace(window, hardware=[Changed("n1", change)])
+    assert run(HardwarePeers(), new_view(), [healthy(4), changed, levels(STATE, ports(4, 1, 4, 4), 20)])[1:] == [[], []]
 
 
 def test_it_is_told_again_after_a_while() -> None:

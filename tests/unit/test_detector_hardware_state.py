@@ -43,10 +43,10 @@ def found(*changes: Changed, **fields: Any) -> list[Anomaly]:
         ("row_remap_failure", 0, 1, "node_fault", "warning", "hardware", "has failed"),
         ("rows_remapped_correctable", 0, 1, "hardware_change", "info", "hardware", "1 more"),
         ("throttle_reasons", 4, 0x44, "hardware_change", "info", "hardware", "thermal (hardware), before: nothing"),
-        ("xid", 0, 79, "node_fault", "warning", "hardware", "Xid 79 (GPU has fallen off the bus"),
-        ("xid", 0, 31, "node_fault", "warning", "code", "Xid 31 (GPU memory page fault"),
-        ("xid", 79, 63, "hardware_change", "info", "hardware", "before it was 79 (GPU has fallen off"),
-        ("xid", 0, 9999, "node_fault", "warning", "hardware", "Xid 9999, before it was 0"),
+        ("xid", 0, 79, "node_fault", "warning", "hardware", "Xid is 79 (GPU has fallen off the bus"),
+        ("xid", 0, 31, "node_fault", "warning", "code", "Xid is 31 (GPU memory page fault"),
+        ("xid", 79, 63, "hardware_change", "info", "hardware", "before: 79 (GPU has fallen off"),
+        ("xid", 0, 9999, "node_fault", "warning", "hardware", "Xid is 9999, before: none"),
     ],
 )
 def test_each_kind_has_its_weight_and_words(
