@@ -14,16 +14,20 @@ from producers.files import by_file, in_place
 from producers.inputs import UNRECOGNISED, Unused
 from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
+from producers.measured import Measured
 from producers.readers import (
     collectives,
     dumps,
     errorfile,
+    infiniband,
     inspector,
     launcher,
     metrics,
+    nvidia_smi,
     pickled,
     pids,
     plain,
+    prometheus,
     ras,
     stackfile,
     stackjson,
@@ -62,6 +66,7 @@ class Contents(msgspec.Struct):
     dumps: list[dumps.Dump] = []
     stacks: list[Dumped] = []
     reports: list[ras.Reports] = []
+    measured: list[Measured] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -86,6 +91,7 @@ class Contents(msgspec.Struct):
             + sum(len(dump.entries) for dump in self.dumps)
             + sum(len(dumped.samples) for dumped in self.stacks)
             + sum(len(one.reports) for one in self.reports)
+            + sum(len(one.samples) for one in self.measured)
         )
 
 
@@ -110,6 +116,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
         else:
             _tell_apart(console, contents)
     contents.consoles = []
+    contents.measured = infiniband.as_trees(contents.measured)
     _say_whose(contents)
     if progress and sources:
         progress("", len(sources), len(sources))
@@ -120,18 +127,21 @@ def _read(source: Source, contents: Contents) -> str:
     """Reads one file into ``contents``; returns why it was left aside, or nothing."""
     if place := torchrun.place(source):
         return _read_rank(source, place, contents)
-    if not source.size:
+    if port := infiniband.place(source):
+        contents.measured.append(infiniband.read(source, port))
+    elif not source.size:
         return _read_empty(source, contents)
-    if pickled.is_pickle(source.path):
+    elif pickled.is_pickle(source.path):
         return _read_dump(source, contents)
-    if is_packed(source.path) or is_binary(source.path):
+    elif is_packed(source.path) or is_binary(source.path):
         return _read_holed(source, contents)
-    if kind := _table_of(source):
+    elif kind := _table_of(source):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
-        return ""
-    # A launcher's log may begin with a bracket too, so it is looked for before JSON.
-    return "" if _read_text(source, contents) else _read_json(source, contents)
+    else:
+        # A launcher's log may begin with a bracket too, so it is looked for before JSON.
+        return "" if _read_text(source, contents) else _read_json(source, contents)
+    return ""
 
 
 def _read_empty(source: Source, contents: Contents) -> str:
@@ -159,6 +169,10 @@ def _read_rank(source: Source, place: torchrun.Place, contents: Contents) -> str
 def _read_text(source: Source, contents: Contents) -> bool:
     """Reads a node's own log, a launcher's, or lines in envelopes; returns whether it is such."""
     texts = lines_of(source.path)
+    for table in (prometheus, nvidia_smi):
+        if table.recognised(texts):
+            contents.measured.append(table.read(source))
+            return True
     if reports := ras.read(source, texts):
         contents.reports.append(reports)
         contents.unused.extend(reports.unused)

@@ -9,6 +9,7 @@ from statistics import median_low
 
 import msgspec
 
+from producers import measured
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
 from producers.captures import Captures
@@ -184,13 +185,14 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from _announced(found)
     for table in contents.rows("metrics"):
         yield from metrics.observe(table, owners)
+    captures = Captures(contents.rows("captures"), owners.beside)
+    yield from measured.observe(contents.measured, captures, owners, _span(contents))
     dumped = {one.file for one in contents.stacks}
     for table in contents.rows("stacks"):
         seen = stacks.observe(table, owners)
         yield from seen
         if table.file in dumped and seen and all(one.identity.rank_reason == NO_RANK for one in seen):
             yield Unused(table.file, 0, NOBODYS)
-    captures = Captures(contents.rows("captures"), owners.beside)
     yield from collectives.observe(contents.dumps, captures, owners)
     yield from ras.observe(contents.reports, captures, owners, _span(contents))
     yield from inspector.observe(contents.rows("inspector"), owners)

@@ -123,6 +123,11 @@ def _named(file: str) -> _Named:
     )
 
 
+def told_time(file: str) -> int | None:
+    """The time (ns) that a file's name tells, or that of the innermost folder whose name tells one."""
+    return _named(file).time
+
+
 def _time_in(name: str) -> int | None:
     if found := _DATE.search(name):
         date, clock = "-".join(found.group(1, 2, 3)), ":".join(found.group(4, 5, 6))

@@ -76,7 +76,10 @@ class Stack(Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """One sample; a value that is not finite is null with its name in ``nonfinite``."""
+    """One sample; a value that is not finite is null with its name in ``nonfinite``.
+
+    ``counter``: the value counts up from some beginning, so only what it gains means anything.
+    """
 
     name: str
     value: float | None
@@ -84,6 +87,7 @@ class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
     unit: str = ""
     device: str | None = None
     pid: Int64 | None = None
+    counter: bool = False
 
 
 class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -206,6 +206,24 @@ class Drift(Record, frozen=True, omit_defaults=True, kw_only=True):
     steps: int
 
 
+class HardwareChange(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A metric of a node's hardware that changed in a way that means something.
+
+    ``kind`` is one word over all exporters (``port_state``, ``xid``), ``name`` the metric's own name. It had the value
+    ``before`` when it was last seen, ``precision_ns`` earlier than ``time``, and was ``after`` at ``time``. The device
+    is a PCI id in the kernel's form, an adapter with its port (``mlx5_0:1``), or what else its source calls it.
+    """
+
+    time: int
+    kind: str
+    name: str
+    device: str
+    before: float
+    after: float
+    unit: str = ""
+    precision_ns: int = 0
+
+
 class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How far one rank has come in one process group, seen when its dump was captured.
 
@@ -310,6 +328,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     collectives: list[CollectiveState] = []
     operations: list[OperationTimes] = []
     timelines: list[Timeline] = []
+    hardware: list[HardwareChange] = []
     dropped: dict[str, int] = {}
 
     @property

@@ -13,7 +13,17 @@ import msgspec
 
 from schemas.events import MAIN_THREAD
 from schemas.identity import MOST_RANKS, Identity
-from schemas.results import Activity, Exit, Fatal, Series, StackSpan, Suspect, SuspiciousTemplate, Window
+from schemas.results import (
+    Activity,
+    Exit,
+    Fatal,
+    HardwareChange,
+    Series,
+    StackSpan,
+    Suspect,
+    SuspiciousTemplate,
+    Window,
+)
 from streams.gauges import GaugeTable, gauge_table
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
@@ -396,11 +406,21 @@ class Fault(msgspec.Struct, frozen=True):
         return self.fatal.values.get("pci") or self.fatal.values.get("device", "")
 
 
+class Changed(msgspec.Struct, frozen=True):
+    """A change of a node's hardware, and the rank that is known to use the device, null where none or several do."""
+
+    node: str
+    change: HardwareChange
+    rank: int | None = None
+
+
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
-    ``faults`` what the nodes' own logs report, ``heard`` when one of those workers last reported an iteration;
+    ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` the summaries of
+    those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
+    when one of those workers last reported an iteration;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
     summaries once more.
@@ -416,6 +436,9 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     node_life: list[tuple[str, int]] = []
     unplaced: list[tuple[str, Fatal]] = []
     faults: list[Fault] = []
+    hardware: list[Changed] = []
+    nodes: list[Window] = []
+    users: dict[tuple[str, str], int] = {}
     heard: int | None = None
     stopped: int | None = None
     unavailable: bool = False

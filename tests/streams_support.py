@@ -280,7 +280,7 @@ def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
 def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     """Its loss is no number from step 20 on, rank 2 uses little CPU, rank 4 dies silently, rank 6 falls silent.
 
-    Somebody on the node of rank 2 prints an error, the kernel there reports a GPU.
+    Somebody on the node of rank 2 prints an error, the kernel there reports a GPU, and another one gets too hot.
     """
     script = Script(job)
     script.start(ranks)
@@ -312,6 +312,14 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     kernel = Identity(job=job, node=node_of(2), rank_reason="log of a node", process_type="kernel")
     xid = "NVRM: Xid (PCI:0000:0f:00): 94, pid=7, name=python3, Ch 00000008"
     script.send(kernel, Log(time=at(46), stream="kernel", text=xid, process_type="kernel"))
+    sampler = Identity(job=job, node=node_of(2), rank_reason="node", process_type="sampler")
+    for gpu in range(4):
+        heat = Metric(time=at(50), name="DCGM_FI_DEV_GPU_TEMP", value=60 + 10 * gpu, unit="C", device=f"nvidia{gpu}")
+        script.send(sampler, heat)
+    for second in range(35, 60, 5):
+        bits = 0x44 if second > 44 else 0x4
+        name = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
+        script.send(sampler, Metric(time=at(second), name=name, value=bits, unit="bits", device="00000000:9B:00.0"))
     return script
 
 

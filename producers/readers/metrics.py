@@ -13,6 +13,7 @@ from producers.scan import Source
 from producers.times import SECOND
 from schemas.events import Heartbeat, Metric
 from schemas.identity import Identity
+from schemas.measures import based, measure_of
 
 _NOT_MEASURED = {"ts", "node", "rank", "local_rank", "pid", "attempt", "device", "gpu", "world_size"}
 _UNITS = {
@@ -80,15 +81,20 @@ def _measured(row: Row) -> list[Metric]:
         if name in _NOT_MEASURED or not _number(value):
             continue
         finite, reason = _finite(value)
+        unit = _UNITS.get(name.rsplit("_", 1)[-1].lower(), "count")
+        measure = measure_of(name)
+        if measure is not None:
+            finite, unit = (finite, measure.unit) if finite is None else based(finite, "", measure)
         found.append(
             Metric(
                 time=row.time,
                 name=printable(name),
                 value=finite,
                 nonfinite=reason,
-                unit=_UNITS.get(name.rsplit("_", 1)[-1].lower(), "count"),
+                unit=unit,
                 device=named,
                 pid=row.integer("pid"),
+                counter=measure is not None and measure.counter,
             )
         )
     return found

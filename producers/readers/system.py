@@ -264,22 +264,27 @@ def _since(uptime: int, anchors: Sequence[Anchor]) -> Moment | None:
 
 
 def node_of(one: NodeLog, known: Iterable[str]) -> str:
-    """The node of a log: the host that its lines name, a known node in its path, or the only one that is known.
+    """The node of a log."""
+    return node_named(one.host, one.log.file, known)
+
+
+def node_named(host: str, file: str, known: Iterable[str], usual: frozenset[str] = frozenset()) -> str:
+    """The node of a file: the host that it names, a known node in its path, or the only one that is known.
 
     The last only where the path has none but usual words: any other may be the name of a node that nothing else knows.
     """
     nodes = sorted(node for node in set(known) if node)
-    if one.host:
-        short = _short(one.host)
-        same = [node for node in nodes if one.host == node] or [n for n in nodes if _short(n) == short]
-        return same[0] if len(same) == 1 else one.host
-    named = [node for node in nodes if _names(one.log.file, node)]
+    if host:
+        short = _short(host)
+        same = [node for node in nodes if host == node] or [n for n in nodes if _short(n) == short]
+        return same[0] if len(same) == 1 else host
+    named = [node for node in nodes if _names(file, node)]
     if named:
         longest = max(len(node) for node in named)
         found = [node for node in named if len(node) == longest]
         return found[0] if len(found) == 1 else ""
-    words = {word for word in _WORDS.findall(one.log.file.lower()) if not word.isdigit()}
-    return nodes[0] if len(nodes) == 1 and words <= _USUAL else ""
+    words = {word for word in _WORDS.findall(file.lower()) if not word.isdigit()}
+    return nodes[0] if len(nodes) == 1 and words <= _USUAL | usual else ""
 
 
 def _names(file: str, node: str) -> bool:

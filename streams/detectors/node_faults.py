@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import shortened
-from schemas.results import Anomaly, Layer, Severity, Suspect
+from schemas.results import Anomaly, Fatal, Layer, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.troubles import beside, of_the_stop
+from streams.troubles import beside, of_others
 from streams.view import AttemptView, AttemptWindow, Fault
 
 
@@ -47,15 +47,14 @@ class NodeFaults(JobDetector[NodeFaultsConfig, NodeFaultsState]):
         """A finding for each template at each place."""
         found: dict[tuple[str, str, str, int], list[Fault]] = {}
         for fault in window.faults:
-            if fault.fatal.role == "candidate" and not self._after_the_end(view, fault):
+            if fault.fatal.role == "candidate" and not self._of_others(view, fault.fatal):
                 key = (fault.node, fault.fatal.template, fault.device, -1 if fault.rank is None else fault.rank)
                 found.setdefault(key, []).append(fault)
         return [self._anomaly(view, window, group) for _, group in sorted(found.items())]
 
-    def _after_the_end(self, view: AttemptView, fault: Fault) -> bool:
-        alive = max((member.last_life for member in view.members.values()), default=fault.fatal.time)
-        gone = fault.fatal.time > alive + int(self.config.gone_s * 1e9)
-        return gone or of_the_stop(fault.fatal, view.stopped, self.config.own_slack_s)
+    def _of_others(self, view: AttemptView, fatal: Fatal) -> bool:
+        own_slack_s, gone_s = self.config.own_slack_s, self.config.gone_s
+        return of_others(view, fatal.time, fatal.precision_ns, slack_s=own_slack_s, gone_s=gone_s)
 
     def _anomaly(self, view: AttemptView, window: AttemptWindow, group: list[Fault]) -> Anomaly:
         first = min(group, key=lambda fault: fault.fatal.time)

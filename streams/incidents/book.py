@@ -12,6 +12,7 @@ from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, Suspici
 from streams.detectors.registry import is_supporting
 from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
+from streams.incidents.hardware_beside import beside, kept, stands_beside
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.stall import StallRule, over, silence_ns
@@ -58,12 +59,14 @@ class Open(msgspec.Struct, kw_only=True):
 class IncidentBookState(msgspec.Struct, kw_only=True):
     """Open incidents, in the order in which they began, and information that none has taken up yet.
 
-    ``support`` are the latest findings of supporting detectors, for an incident to come.
+    ``support`` are the latest findings of supporting detectors, for an incident to come; ``hardware`` are changes of
+    hardware, which may be some minutes older than what they lead to.
     """
 
     incidents: list[Open] = []
     context: list[Anomaly] = []
     support: list[Anomaly] = []
+    hardware: list[Anomaly] = []
 
 
 class IncidentBook:
@@ -85,8 +88,9 @@ class IncidentBook:
         ``stacks`` is where everybody is, while the attempt stands still.
         """
         for anomaly in anomalies:
-            if not is_supporting(anomaly.detector):
+            if not is_supporting(anomaly.detector) and not stands_beside(anomaly):
                 self._join(anomaly)
+        self.state.hardware = kept(self.state.hardware, anomalies)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
         for incident in self.state.incidents:
             if stacks is not None and incident.family == "standstill":
@@ -158,6 +162,7 @@ class IncidentBook:
             decision=decision,
             anomalies=incident.anomalies,
             support=_around(incident.support, decision.onset),
+            hardware=beside(self.state.hardware, incident.anomalies, decision, margin_ns(situation.step_ns)),
             templates=suspicious(view, decision.onset, ranks, backed),
             resolution=resolution.value if resolution else "",
             unavailable=window.unavailable,

@@ -20,13 +20,14 @@ from schemas.results import (
     Symptom,
 )
 from streams.incidents.decision import Decision, Reason
+from streams.incidents.hardware_beside import GROUNDS
 from streams.places import place_of
 from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
 SHOWN_SUPPORT = 4
-_EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault")
+_EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", *GROUNDS)
 """Grounds whose every finding is a piece of evidence of its own."""
 STOP_NS = 1_000_000_000
 
@@ -42,13 +43,15 @@ def compose(
     templates: list[SuspiciousTemplate],
     resolution: str,
     support: Sequence[Anomaly] = (),
+    hardware: Sequence[Anomaly] = (),
     unavailable: bool = False,
     library: str = "",
     stacks: Sequence[MergedClass] = (),
 ) -> Incident:
     """One revision. ``unavailable``: the window was closed without some partition, so nobody counts as missing.
 
-    ``support`` are findings that decide nothing; they are shown behind the others. ``library`` is the version of what
+    ``support`` are findings that decide nothing, ``hardware`` changes of hardware at the incident's place; they are
+    shown behind the others. ``library`` is the version of what
     healthy jobs print, ``stacks`` where everybody stood.
     """
     scope = scope_of(view, decision)
@@ -77,7 +80,7 @@ def compose(
         missing=Ranks(ranks=rank_ranges(missing)),
         unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
         templates=templates,
-        evidence=[*evidence_of(anomalies), *_support_of(support, ranks)],
+        evidence=[*evidence_of(anomalies), *evidence_of(hardware), *_support_of(support, ranks)],
         next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,

@@ -24,10 +24,10 @@ EXACT_NS = 10 * SECOND
 def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Nodes report faults, and nothing else is seen."""
     base = Base.of(anomalies, anomalies[0], symptom=anomalies[0].symptom)
-    if all(situation.survived(one, anomalies) for one in anomalies):
-        return base.nobody(Reason.SURVIVED)
+    survived = all(situation.survived(one, anomalies) for one in anomalies)
     dated = [one for one in anomalies if one.severity != "info"]
-    return _placed(base.nobody(Reason.NODE_FAULT, area=anomalies[0].area), dated)
+    reason = Reason.SURVIVED if survived else Reason.NODE_FAULT
+    return _placed(base.nobody(reason, area=anomalies[0].area), dated)
 
 
 _UNEXPLAINED = frozenset(

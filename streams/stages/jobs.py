@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from schemas.results import Axis, Exit, Incident, MergedStacks, SuspiciousTemplate, Window
+from schemas.results import Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
@@ -16,10 +16,10 @@ from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.stages.outputs import Output
-from streams.stages.owners import devices_of, processes_of, rank_of
+from streams.stages.owners import devices_of, processes_of, rank_of, users_of
 from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
-from streams.view import AttemptView, AttemptWindow, Fault
+from streams.view import AttemptView, AttemptWindow, Changed, Fault
 
 MOST_UNCLAIMED = 1000
 SHOWN_ABSENT = 2
@@ -171,7 +171,10 @@ class JobKeeper:
         owners = processes_of(views, ranked)
         exits, sightings = self._claim(nodes, owners, end)
         faults = [(one.identity.node, fatal) for one in nodes for fatal in one.fatals if fatal.process_type in OF_NODES]
-        gpus = devices_of(views, ranked) if faults else {}
+        changes = [(one, change) for one in summaries for change in one.hardware]
+        measured = [one for one in nodes if one.measured]
+        gpus = devices_of(views, ranked) if faults or changes or measured else {}
+        users = {name: users_of(name, gpus) for name in self._attempts}
         heard = [(one.identity.node, one.iteration_time) for one in nodes if one.iteration_time is not None]
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
@@ -191,6 +194,14 @@ class JobKeeper:
                     for node, fatal in faults
                     if _is_among(node, places[name])
                 ],
+                hardware=[
+                    Changed(one.identity.node, change, _user(one, change, users[name]))
+                    for one, change in changes
+                    if one.identity.rank is None or _attempt_of(one) == name
+                    if _is_among(one.identity.node, places[name])
+                ],
+                nodes=[one for one in measured if _is_among(one.identity.node, places[name])],
+                users=users[name],
                 unplaced=[(one.node, fatal) for one, fatal in unplaced if _is_among(one.node, places[name])],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 heard=max((time for node, time in heard if _is_among(node, places[name])), default=None),
@@ -265,6 +276,12 @@ class JobKeeper:
 
 def _is_among(node: str, places: set[str] | None) -> bool:
     return places is None or node in places
+
+
+def _user(said: Window, change: HardwareChange, users: Mapping[tuple[str, str], int]) -> int | None:
+    """Whose a change is: the rank's that told it of itself, else that of the device's only user."""
+    rank = said.identity.rank
+    return rank if rank is not None else users.get((said.identity.node, change.device))
 
 
 def _attempt_of(summary: Window) -> str:

@@ -83,3 +83,12 @@ def rank_of(
     else:
         agreed = by_device
     return next(iter(agreed)) if len(agreed) == 1 else None
+
+
+def users_of(attempt: str, devices: Mapping[tuple[str, str, str], set[int]]) -> dict[tuple[str, str], int]:
+    """The rank that alone is known to use a device, by node and PCI id."""
+    return {
+        (node, device): next(iter(ranks))
+        for (name, node, device), ranks in devices.items()
+        if name == attempt and len(ranks) == 1
+    }

@@ -9,7 +9,9 @@ import msgspec
 from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
+from schemas.measures import is_blank
 from streams.config import StreamConfig
+from streams.hardware import HardwareState, HardwareWatch
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
@@ -45,6 +47,7 @@ class WorkerState(msgspec.Struct, kw_only=True):
     trained: bool = False
     ended: bool = False
     names: list[str] = []
+    hardware: HardwareState = msgspec.field(default_factory=HardwareState)
     detectors: dict[str, msgspec.Raw] = {}
 
 
@@ -74,7 +77,8 @@ class _Signature:
 class _Draft:
     """A window being summed up."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: WorkerState) -> None:
+        self.hardware = HardwareWatch(state.hardware)
         self.signatures: dict[str, _Signature] = {}
         self.points: dict[str, list[Point]] = {}
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
@@ -115,7 +119,7 @@ def summarise(
     ``known`` are the facts of the log lines among them, in order, where somebody has asked for them before.
     Returns the summary, without drifts, and the events stamped with phase, iteration and signature.
     """
-    draft = _Draft()
+    draft = _Draft(state)
     logs = [event for event in ordered if isinstance(event, events.Log)]
     facts = facts_of_all([event.text for event in logs]) if known is None else known
     _count_lines(draft, logs, facts, config)
@@ -162,6 +166,7 @@ def _summary(
         collectives=[*reached, *draft.watched.states(identity)],
         operations=operations,
         timelines=timelines,
+        hardware=draft.hardware.changes,
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -171,6 +176,7 @@ def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
     left_out = {
         "awaited sends": draft.reached.left_out,
         "fatals": draft.fatals.left_out,
+        "hardware": draft.hardware.left_out,
         "operations": draft.timed.left_out,
         "stacks": stacks,
         "timelines": draft.timelines.left_out,
@@ -362,8 +368,19 @@ def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
         draft.points.setdefault(event.name, []).append(point)
     elif event.value is None:
         _drop(draft, f"nonfinite.{event.name}")
-    else:
-        draft.gauges.setdefault((event.name, event.device or ""), []).append(event)
+    elif is_blank(event.name, event.value):
+        _drop(draft, f"blank.{event.name}")
+    elif (sample := draft.hardware.take(event)) is not None:
+        _gauge(draft, sample)
+
+
+def _gauge(draft: _Draft, sample: events.Metric) -> None:
+    """Take in a sample; one name in two units is two metrics, of which the window tells the latter."""
+    found = draft.gauges.setdefault((sample.name, sample.device or ""), [])
+    if found and found[-1].unit != sample.unit:
+        draft.dropped[f"unit.{sample.name}"] = draft.dropped.get(f"unit.{sample.name}", 0) + len(found)
+        found.clear()
+    found.append(sample)
 
 
 def group_by_worker(items: list[tuple[Identity, Any]]) -> dict[tuple[str, str, str], list[tuple[Identity, Any]]]:

@@ -33,6 +33,8 @@ READERS = [
     *("producers.samples", "producers.stacktext", "producers.readers.stackfile", "producers.readers.ras"),
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
+    *("producers.exposition", "producers.readers.infiniband"),
+    *("producers.readers.nvidia_smi", "producers.readers.prometheus", "schemas.measures"),
     "streams.library.known",
 ]
 SMALL = 4
