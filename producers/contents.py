@@ -19,6 +19,7 @@ from producers.readers import (
     dumps,
     errorfile,
     inspector,
+    kineto,
     launcher,
     metrics,
     pickled,
@@ -60,6 +61,7 @@ class Contents(msgspec.Struct):
     nodes: list[system.NodeLog] = []
     tables: dict[str, list[Rows]] = {}
     dumps: list[dumps.Dump] = []
+    traces: list[kineto.Trace] = []
     stacks: list[Dumped] = []
     reports: list[ras.Reports] = []
     unused: list[Unused] = []
@@ -78,12 +80,13 @@ class Contents(msgspec.Struct):
         return [table for tables in self.tables.values() for table in tables]
 
     def records(self) -> int:
-        """How many rows, log records and entries of dumps were read."""
+        """How many rows, log records, entries of dumps and calls of traces were read."""
         return (
             sum(len(log.records) for log in self.logs())
             + sum(len(one.log.records) for one in self.nodes)
             + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
+            + sum(trace.calls for trace in self.traces)
             + sum(len(dumped.samples) for dumped in self.stacks)
             + sum(len(one.reports) for one in self.reports)
         )
@@ -124,8 +127,17 @@ def _read(source: Source, contents: Contents) -> str:
         return _read_empty(source, contents)
     if pickled.is_pickle(source.path):
         return _read_dump(source, contents)
-    if is_packed(source.path) or is_binary(source.path):
-        return _read_holed(source, contents)
+    if kineto.recognised(source):
+        return _read_trace(source, contents)
+    return _read_holed(source, contents) if _is_no_text(source) else _read_rows(source, contents)
+
+
+def _is_no_text(source: Source) -> bool:
+    return is_packed(source.path) or is_binary(source.path)
+
+
+def _read_rows(source: Source, contents: Contents) -> str:
+    """A table of rows, else a text."""
     if kind := _table_of(source):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
@@ -230,6 +242,16 @@ def _read_json(source: Source, contents: Contents) -> str:
             return UNRECOGNISED
     # Rows of a kind that nobody knows are no broken dump.
     return UNRECOGNISED if (reason := _read_dump(source, contents)) and sample(source.path) else reason
+
+
+def _read_trace(source: Source, contents: Contents) -> str:
+    try:
+        trace = kineto.read(source)
+    except ValueError as error:
+        return str(error)
+    contents.traces.append(trace)
+    contents.unused.extend(trace.unused)
+    return ""
 
 
 def _read_dump(source: Source, contents: Contents) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from schemas.results import Anomaly, Area
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.profiled import by_profiles
 from streams.incidents.situation import Situation
 from streams.incidents.standstill import at_its_place, faults_alone, standstill
 
@@ -26,6 +27,8 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     spatial = [one for one in anomalies if one.grounds in ("slow_and_changed", "slow_against_peers", "many_slow")]
+    if not spatial:
+        return by_profiles(anomalies, situation)
     latest = [one for one in spatial if one.end == spatial[-1].end]
     begun = [one for one in spatial if one.end == spatial[0].end]
     base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")

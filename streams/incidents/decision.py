@@ -47,6 +47,8 @@ class Reason(Enum):
     SLOW_KNOWN_LAYOUT = "one is slower than peers of its role and stage"
     SLOW_UNKNOWN_LAYOUT = "one is slower than others, but roles and stages are not known"
     MANY_SLOW = "too many are slow for one to be at fault"
+    FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
+    FUNCTION_SHIFT = "steps take longer than in an earlier profile, and a function that has become slower explains it"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"
 

@@ -40,7 +40,7 @@ def sequences() -> dict[str, Sequence]:
     known = Known(library_of(steady("fine", 8, 20)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogNovelty, "observe", watched)
-        for name in ("hang", "slow", "restart", "killed", "ailing"):
+        for name in ("hang", "slow", "restart", "killed", "ailing", "profiled"):
             run(written_log(JOBS[name]()), known=known)
         run(written_log(talking().recording))
     return found
