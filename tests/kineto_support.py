@@ -11,6 +11,7 @@ from typing import Any
 Events = list[dict[str, Any]]
 BASE = 1_764_417_600_000_000_000
 """2025-11-29T12:00:00Z"""
+ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 MAIN, DEVICE = 4711, 0
 
@@ -75,13 +76,13 @@ def write_trace(path: Path, value: dict[str, Any]) -> Path:
     return path
 
 
-def read_real(path: Path) -> dict[str, Any]:
-    """A real trace without what no reader looks at."""
+def read_real(path: Path, least_us: float = 20) -> dict[str, Any]:
+    """A real trace without what no reader looks at, and without shorter calls of the CPU."""
     found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     found["traceEvents"] = [
         {name: event[name] for name in ("ph", "cat", "name", "pid", "tid", "ts", "dur") if name in event}
         for event in found["traceEvents"]
-        if event.get("ph") == "X"
+        if event.get("ph") == "X" and (event["cat"] in ON_DEVICE or event["dur"] >= least_us)
     ]
     return found
 
@@ -96,7 +97,7 @@ def inserted(value: dict[str, Any], delays: dict[float, dict[str, Any]]) -> dict
     events: Events = []
     for event in value["traceEvents"]:
         start, end = event["ts"], event["ts"] + event.get("dur", 0)
-        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+        if event.get("cat") in ON_DEVICE:
             # The device does what it has been given; only what is not launched yet comes later.
             events.append(event | {"ts": start + moved(start)})
         else:
@@ -110,9 +111,7 @@ def inserted(value: dict[str, Any], delays: dict[float, dict[str, Any]]) -> dict
 def idle_moments(value: dict[str, Any]) -> list[float]:
     """A moment of each step at which the device does nothing and has nothing to do for longest."""
     kernels = sorted(
-        (event["ts"], event["ts"] + event["dur"])
-        for event in value["traceEvents"]
-        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+        (event["ts"], event["ts"] + event["dur"]) for event in value["traceEvents"] if event.get("cat") in ON_DEVICE
     )
     found = []
     for step in value["traceEvents"]:
