@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.events import OTHERS
+from schemas.identity import shortened
 from schemas.results import Area, FunctionKind, FunctionShare, Sketch
 from streams.robust import Bounds, contrast
 
@@ -37,7 +38,17 @@ _LAYER_WORDS: dict[str, str] = {
 _DATA = ("data", "load", "fetch", "token", "collate", "augment")
 _LEAST_S = 1e-6
 """What nobody does takes no time, and no ratio to nothing says anything."""
-_SHOWN_NAME = 100
+_SHOWN_NAME = 120
+
+
+def called(kind: FunctionKind, name: str) -> str:
+    """A function as sentences have it."""
+    return f"{_WORDS[kind]} '{shortened(name, _SHOWN_NAME)}'"
+
+
+def said_seconds(value: float) -> str:
+    """A time as people read it."""
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
 
 
 def span_s(sketch: Sketch) -> float:
@@ -80,13 +91,15 @@ def alike(sketches: Mapping[int, Sketch]) -> dict[int, Sketch]:
 class Excess(msgspec.Struct, frozen=True):
     """A function that holds more of a rank's step than of others': ``own`` and ``others`` in seconds.
 
-    ``others`` is the median of the peers, or what it was earlier; ``function`` is the rank's own.
+    ``others`` is the median of the peers, or what it was earlier, or, where ``at_most``, no more than a bound to that:
+    their sketches do not list it. ``function`` is the rank's own.
     """
 
     kind: FunctionKind
     own: float
     others: float
     function: FunctionShare | None = None
+    at_most: bool = False
 
     @property
     def excess(self) -> float:
@@ -98,14 +111,17 @@ class Excess(msgspec.Struct, frozen=True):
         """How many times as much."""
         return self.own / max(self.others, _LEAST_S)
 
+    def times(self, whose: str) -> str:
+        """How many times as much as ``whose``: ``2.10 times its peers' median of 3.00 ms``."""
+        ratio = f"{self.ratio:.2f} times" if self.ratio < 100 else "over 100 times"
+        if self.at_most:
+            return f"at least {ratio} {whose}, which is {said_seconds(self.others)} at most"
+        return f"{ratio} {whose} of {said_seconds(self.others)}"
+
     @property
     def name(self) -> str:
         """What it is called in a sentence."""
-        if self.function is None:
-            return _LAYER_WORDS[self.kind]
-        name = self.function.name
-        shown = name if len(name) <= _SHOWN_NAME else f"{name[: _SHOWN_NAME - 3]}..."
-        return f"{_WORDS[self.kind]} '{shown}'"
+        return _LAYER_WORDS[self.kind] if self.function is None else called(self.kind, self.function.name)
 
     @property
     def area(self) -> Area:
@@ -144,7 +160,9 @@ def slower_than_peers(sketches: Mapping[int, Sketch], bounds: Bounds, share: flo
         function = tables[rank].get(key)
         own = float(values[row, column])
         if function is not None and own > share * span_s(sketches[rank]):
-            excess = Excess(key[0], own, float(centers[row, column]), function)
+            listed = sum(key in tables[peer] for peer in ranks if peer != rank)
+            rare = 2 * listed <= len(ranks) - 1
+            excess = Excess(key[0], own, float(centers[row, column]), function, rare)
             found.setdefault(rank, []).append(excess)
     return found
 
@@ -158,7 +176,7 @@ def slower_than_before(sketch: Sketch, before: Sketch, bounds: Bounds, share: fl
         unrest = max(one.unrest, earlier.unrest if (earlier := then.get((one.kind, one.name))) else 0.0)
         stands_out = own > bounds.ratio * was and own - was > bounds.mads * unrest
         if one.kind in LAYERS and one.name != OTHERS and own > share * span_s(sketch) and stands_out:
-            found.append(Excess(one.kind, own, was, one))
+            found.append(Excess(one.kind, own, was, one, (one.kind, one.name) not in then))
     return found
 
 

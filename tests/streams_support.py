@@ -339,16 +339,16 @@ def talking(job: str = "talk", ranks: int = 8) -> Script:
     return script
 
 
-def profiled(job: str = "profiled", ranks: int = 8) -> Script:
-    """Everybody is profiled twice, within a window and a minute later, when rank 5 augments its data for longer."""
+def profiled(job: str = "profiled", ranks: int = 8, slow: float = 0.4) -> Script:
+    """Everybody is profiled twice, a minute apart; by then rank 5 augments its data for longer by ``slow`` seconds."""
     script = Script(job)
     script.start(ranks)
     script.train(ranks, 1, 78)
     script.alive(ranks, 0, 78)
-    for second, slow in ((15, 0.0), (75, 0.4)):
+    for second, more in ((15, 0.0), (75, slow)):
         for rank in range(ranks):
-            own = slow if rank == 5 else 0.0
-            held = {"augment": 0.1 + own, "gemm": 0.6, "ncclDevKernel_AllReduce": 0.1 + slow - own}
+            own = more if rank == 5 else 0.0
+            held = {"augment": 0.1 + own, "gemm": 0.6, "ncclDevKernel_AllReduce": 0.1 + more - own}
             step = sum(held.values())
             for (name, typical), kind in zip(held.items(), ("python", "gpu", "collective"), strict=True):
                 event = Profile(

@@ -22,6 +22,7 @@ from streams.profiles import (
     alike,
     explained,
     own_s,
+    said_seconds,
     slower_than_before,
     slower_than_peers,
     span_s,
@@ -32,6 +33,7 @@ from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
+PEERS = "its peers' median"
 KEPT_FUNCTIONS = 12
 """Of an earlier profile that later ones are held against."""
 
@@ -173,10 +175,10 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             area="workload" if many else worst.why.area,
             grounds=grounds,
             severity=self._severity(worst, many=many, singled=bool(singled)),
-            text=f"{_said(worst)}, {_times(worst.why)} its peers' median {_seconds(worst.why.others)}"
+            text=f"{_said(worst)}, {worst.why.times(PEERS)}"
             + (f"; {len(slow)} of {len(comparable)} profiled ranks stand out like this" if len(slow) > 1 else ""),
-            peers=f"{said_ranks(worst.peers)}, which hold a median of {_seconds(worst.peers_wait)} of a step in "
-            f"collectives; rank {worst.rank} holds {_seconds(worst.waits)} there",
+            peers=f"{said_ranks(worst.peers)}, which hold a median of {said_seconds(worst.peers_wait)} of a step in "
+            f"collectives; rank {worst.rank} holds {said_seconds(worst.waits)} there",
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=suspects,
@@ -267,12 +269,10 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             area=why.area,
             grounds="function_shift",
             severity="warning",
-            text=f"{why.name} of rank {rank} holds {_seconds(why.own)} of a step, {_times(why)} the "
-            f"{_seconds(why.others)} of an earlier profile; a step takes {_seconds(span_s(sketch))} instead of "
-            f"{_seconds(span_s(before))}{_calls(why)}",
-            peers=f"{said_ranks(also)} likewise"
-            if also
-            else "no other rank was profiled at both times with this result",
+            text=f"{why.name} of rank {rank} holds {said_seconds(why.own)} of a step{_calls(why)}, "
+            f"{why.times('what it held in an earlier profile')}; a step takes {said_seconds(span_s(sketch))} "
+            f"instead of {said_seconds(span_s(before))}",
+            peers=f"{said_ranks(also)} likewise" if also else "no other profiled rank shows the like",
             iteration=view.clock.iteration,
             phase=view.phase,
         )
@@ -280,13 +280,13 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
 
 def _said(one: _Slow) -> str:
     return (
-        f"{one.why.name} of rank {one.rank} holds {_seconds(one.why.own)} of a step on the critical path"
+        f"{one.why.name} of rank {one.rank} holds {said_seconds(one.why.own)} of a step on the critical path"
         f"{_calls(one.why)}"
     )
 
 
 def _why(why: Excess) -> str:
-    return f"{why.name} holds {_seconds(why.own)} of a step, {_times(why)} its peers' median"
+    return f"{why.name} holds {said_seconds(why.own)} of a step, {why.times(PEERS)}"
 
 
 def _calls(why: Excess) -> str:
@@ -294,12 +294,4 @@ def _calls(why: Excess) -> str:
     one = why.function
     if one is None:
         return ""
-    return f" ({one.share:.0%} of all time; {one.count} calls of {_seconds(one.mean)} on average)"
-
-
-def _times(why: Excess) -> str:
-    return f"{why.ratio:.2f} times" if why.ratio < 100 else "over 100 times"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
+    return f" ({one.share:.0%} of all time; {one.count} calls of {said_seconds(one.mean)} on average)"

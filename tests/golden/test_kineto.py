@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from kineto_support import ALL_REDUCE, call, idle_moments, inserted, of_rank, re
 from streams_support import SHARED
 
 from producers.recording import read_recording
+from rankwatch import cli
 from rankwatch.diagnose import diagnose, run
 from schemas.events import Profile
 from schemas.results import Incident
@@ -107,3 +109,20 @@ def test_real_traces_are_read_whole_and_two_ranks_of_different_work_are_no_incid
         assert 0.5 < sum(one.share for one in own) <= 1.001
         assert "collective" in {one.kind for one in own}
     assert run(recording).incidents == []
+
+
+def test_two_runs_are_contrasted_and_what_differs_is_listed_without_an_incident(
+    tmp_path: Path, real: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_trace(tmp_path / "healthy/trace.json", real)
+    write_trace(tmp_path / "slow/trace.json", delayed(real, LOADER, "python_function"))
+    arguments = ["diagnose", str(tmp_path / "slow"), "--baseline", str(tmp_path / "healthy"), "--clickhouse", "none"]
+    assert cli.run(arguments) == 0
+    told = capsys.readouterr().out
+    assert "no incident" in told and "profiles unlike those of healthy jobs" in told
+    assert f"new, or small in every healthy job: function '{LOADER}' 20.00 ms" in told
+    assert cli.run([*arguments, "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (found,) = report["differences"]
+    assert (found["detector"], found["layer"], report["incidents"]) == ("profile_contrast", "profile", [])
+    assert LOADER in found["text"]
