@@ -21,6 +21,7 @@ from producers.readers import (
     errorfile,
     infiniband,
     inspector,
+    kineto,
     launcher,
     metrics,
     nvidia_smi,
@@ -64,6 +65,7 @@ class Contents(msgspec.Struct):
     nodes: list[system.NodeLog] = []
     tables: dict[str, list[Rows]] = {}
     dumps: list[dumps.Dump] = []
+    traces: list[kineto.Trace] = []
     stacks: list[Dumped] = []
     reports: list[ras.Reports] = []
     measured: list[Measured] = []
@@ -83,12 +85,13 @@ class Contents(msgspec.Struct):
         return [table for tables in self.tables.values() for table in tables]
 
     def records(self) -> int:
-        """How many rows, log records and entries of dumps were read."""
+        """How many rows, log records, entries of dumps and calls of traces were read."""
         return (
             sum(len(log.records) for log in self.logs())
             + sum(len(one.log.records) for one in self.nodes)
             + sum(len(table.rows) for table in self.all_rows())
             + sum(len(dump.entries) for dump in self.dumps)
+            + sum(trace.calls for trace in self.traces)
             + sum(len(dumped.samples) for dumped in self.stacks)
             + sum(len(one.reports) for one in self.reports)
             + sum(len(one.samples) for one in self.measured)
@@ -129,19 +132,28 @@ def _read(source: Source, contents: Contents) -> str:
         return _read_rank(source, place, contents)
     if port := infiniband.place(source):
         contents.measured.append(infiniband.read(source, port))
-    elif not source.size:
+        return ""
+    if not source.size:
         return _read_empty(source, contents)
-    elif pickled.is_pickle(source.path):
+    if pickled.is_pickle(source.path):
         return _read_dump(source, contents)
-    elif is_packed(source.path) or is_binary(source.path):
-        return _read_holed(source, contents)
-    elif kind := _table_of(source):
+    if kineto.recognised(source):
+        return _read_trace(source, contents)
+    return _read_holed(source, contents) if _is_no_text(source) else _read_rows(source, contents)
+
+
+def _is_no_text(source: Source) -> bool:
+    return is_packed(source.path) or is_binary(source.path)
+
+
+def _read_rows(source: Source, contents: Contents) -> str:
+    """A table of rows, else a text."""
+    if kind := _table_of(source):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
-    else:
-        # A launcher's log may begin with a bracket too, so it is looked for before JSON.
-        return "" if _read_text(source, contents) else _read_json(source, contents)
-    return ""
+        return ""
+    # A launcher's log may begin with a bracket too, so it is looked for before JSON.
+    return "" if _read_text(source, contents) else _read_json(source, contents)
 
 
 def _read_empty(source: Source, contents: Contents) -> str:
@@ -244,6 +256,16 @@ def _read_json(source: Source, contents: Contents) -> str:
             return UNRECOGNISED
     # Rows of a kind that nobody knows are no broken dump.
     return UNRECOGNISED if (reason := _read_dump(source, contents)) and sample(source.path) else reason
+
+
+def _read_trace(source: Source, contents: Contents) -> str:
+    try:
+        trace = kineto.read(source)
+    except ValueError as error:
+        return str(error)
+    contents.traces.append(trace)
+    contents.unused.extend(trace.unused)
+    return ""
 
 
 def _read_dump(source: Source, contents: Contents) -> str:

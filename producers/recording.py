@@ -22,7 +22,7 @@ from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
-from producers.readers import collectives, inspector, launcher, metrics, pids, ras, stacks, system
+from producers.readers import collectives, inspector, kineto, launcher, metrics, pids, ras, stacks, system
 from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
@@ -196,6 +196,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from collectives.observe(contents.dumps, captures, owners)
     yield from ras.observe(contents.reports, captures, owners, _span(contents))
     yield from inspector.observe(contents.rows("inspector"), owners)
+    yield from kineto.observe(contents.traces, captures, owners, _span(contents))
     yield from _logs(contents, found)
 
 
@@ -302,6 +303,7 @@ def _span(contents: Contents, homes: Homes | None = None, job: str = "") -> tupl
         tables = [table for table in tables if homes.job_of(table.file) in ("", job)]
     times = [moment.time for log in logs for moment in log.moments if moment is not None]
     times += [row.time for table in tables for row in table.rows]
+    times = times or [trace.taken for trace in contents.traces if trace.taken is not None]
     times = times or [moment.time for one in contents.nodes for moment in one.log.moments if moment is not None]
     return min(times, default=EARLIEST), max(times, default=EARLIEST)
 

@@ -181,6 +181,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "until": None if diagnosis.until is None else report.moment(diagnosis.until),
         "versions": diagnosis.versions,
         "incidents": [report.as_json(incident) for incident in diagnosis.incidents],
+        "differences": [report.difference_json(one) for one in report.differences(diagnosis.log)],
     }
 
 

@@ -15,6 +15,7 @@ from streams.library.file import read_library, write_library
 from streams.library.learning import learned
 from streams.library.record import checked, merged
 from streams.log.kafka_library import store_library, stored_library
+from streams.profiles import called
 
 BASELINE = "baseline"
 """What a library is called that is learned for one diagnosis."""
@@ -68,6 +69,9 @@ def _show(arguments: argparse.Namespace) -> int:
     for template in library.templates:
         where = ", ".join(f"{share:.0%} in {phase or 'no phase'}" for phase, share in library.shares(template).items())
         print(printable(f"{template.text}  ({len(template.printed)} jobs; {where})"))
+    for function in library.functions:
+        largest = max((held.share for held in function.held.values()), default=0.0)
+        print(printable(f"{called(function.kind, function.name)}  ({len(function.held)} jobs; {largest:.1%} at most)"))
     return 0
 
 
@@ -76,9 +80,13 @@ def _summary(library: Library) -> list[str]:
     for job in library.jobs:
         kind = f"{job.framework}, " if job.framework else ""
         ranks = max(job.ranks.values(), default=0)
-        lines.append(f"job {job.id}: {kind}{ranks} ranks, at least {job.iterations} iterations")
+        profiled = f", profiles of {job.profiled}" if job.profiled else ""
+        lines.append(f"job {job.id}: {kind}{ranks} ranks, at least {job.iterations} iterations{profiled}")
     shared = sum(len(template.printed) == len(library.jobs) for template in library.templates)
     lines.append(f"{shared} of {len(library.templates)} templates shared by all jobs")
+    if library.functions:
+        shared = sum(len(one.held) == len(library.jobs) for one in library.functions)
+        lines.append(f"{shared} of {len(library.functions)} functions of profiles shared by all jobs")
     if library.left_out:
         lines.append(f"{library.left_out} templates beyond the bound were left out")
     return [printable(line) for line in lines]

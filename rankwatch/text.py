@@ -10,9 +10,9 @@ from rich.text import Text
 
 from producers.recording import Inputs
 from rankwatch.diagnose import Diagnosis
-from schemas.results import Axis, Incident, Notice, Suspect, SuspiciousTemplate
+from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, since_iteration
-from streams.report import moment
+from streams.report import differences, moment
 
 _COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
 AXES: dict[Axis, str] = {"space": "unlike its peers", "time": "unlike before", "cross-job": "unlike healthy jobs"}
@@ -49,7 +49,19 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
         print_incident(out, incident, job=len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job)
     if not diagnosis.incidents:
         out.print("no incident")
+    for found in differences(diagnosis.log):
+        out.print()
+        print_difference(out, found, job=len(diagnosis.jobs) > 1)
     print_unused(out, inputs)
+
+
+def print_difference(out: Console, found: Anomaly, *, job: bool = False) -> None:
+    """What profiles show to differ from healthy jobs; it is no incident and accuses nobody."""
+    whose = f" of job {found.job}" if job else ""
+    out.print(Text(printable(f"profiles{whose} unlike those of healthy jobs"), style="bold"))
+    for line in (*found.text.split(". "), found.peers):
+        for part in _wrapped(out, printable(line)):
+            out.print(f"  {part}")
 
 
 def jobs_line(diagnosis: Diagnosis) -> str:

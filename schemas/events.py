@@ -121,8 +121,19 @@ class Collective(Event, frozen=True, omit_defaults=True, kw_only=True):
     peer: Int64 | None = None
 
 
+OTHERS = "(others)"
+"""What a profile calls all functions of a kind together that it does not list by their names."""
+
+
 class Profile(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """One function's or operation's share of a profile; ``share`` of the critical path, 0 to 1."""
+    """One function's or operation's share of a profile; ``share`` of the critical path, 0 to 1.
+
+    All of one profile have its ``time``, its ``duration`` (ns) and its number of annotated ``steps``, which its
+    profiler counts from ``first_step`` on. ``typical`` is the median over those steps of what the function holds of the
+    critical path of one, ``unrest`` the median deviation from it; like ``mean`` and ``spread``, of one call, they are
+    in ``unit``. No function that the producer left out has a larger share than ``unlisted``. ``world_size`` is how
+    many ranks the profiled job had. What is 0 or null is not known.
+    """
 
     name: str
     kind: Literal["python", "gpu", "collective", "os"]
@@ -131,6 +142,13 @@ class Profile(Event, frozen=True, omit_defaults=True, kw_only=True):
     spread: float
     count: int
     unit: str = "s"
+    typical: float = 0.0
+    unrest: float = 0.0
+    duration: Int64 = 0
+    steps: Int64 = 0
+    first_step: Int64 | None = None
+    world_size: Int64 | None = None
+    unlisted: float = 0.0
 
 
 class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -1,18 +1,20 @@
-"""What healthy jobs print: a learned library of log templates, a versioned record of its own."""
+"""What healthy jobs print and do: a learned library of templates and functions, a versioned record of its own."""
 
 from __future__ import annotations
 
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Record
+from schemas.results import FunctionKind, Record
 
 
 class HealthyJob(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A job that a library was learned from.
 
     ``id`` is its name and a hash of what was learned of it; ``ranks`` how many ranks were seen in each phase;
-    ``iterations`` how many it did at least.
+    ``iterations`` how many it did at least. Of ``profiled`` ranks there are profiles: ``step_s`` is the median of how
+    long their steps took (s), 0 where none knows steps; no function that they leave out has a larger share than
+    ``unlisted``.
     """
 
     id: str
@@ -21,6 +23,26 @@ class HealthyJob(Record, frozen=True, omit_defaults=True, kw_only=True):
     framework: str = ""
     world_size: int | None = None
     iterations: int = 0
+    profiled: int = 0
+    step_s: float = 0.0
+    unlisted: float = 0.0
+
+
+class FunctionHeld(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A function in the profiles of a job: medians over the ``ranks`` that list it, of what sketches say (s)."""
+
+    ranks: int
+    share: float
+    typical: float = 0.0
+    mean: float = 0.0
+
+
+class LearnedFunction(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A function that holds some of the critical path in healthy jobs; ``held``: how much, by the job's id."""
+
+    kind: FunctionKind
+    name: str
+    held: dict[str, FunctionHeld]
 
 
 class LearnedTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -36,7 +58,7 @@ class Library(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``version`` hashes what was learned, ``number`` counts the versions under one name in a deployment. Texts mean
     something under the masks named by ``masks`` only; ``rankwatch`` is the version that learned them. ``left_out``
-    counts templates beyond the bound.
+    counts templates beyond the bound. ``functions`` are those of the jobs' profiles, by kind and name.
     """
 
     name: str
@@ -47,6 +69,7 @@ class Library(Record, frozen=True, omit_defaults=True, kw_only=True):
     jobs: list[HealthyJob]
     templates: list[LearnedTemplate]
     left_out: int = 0
+    functions: list[LearnedFunction] = msgspec.field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -65,7 +88,11 @@ class Library(Record, frozen=True, omit_defaults=True, kw_only=True):
         return {phase: printing[phase] / present[phase] for phase in sorted(present) if printing[phase]}
 
 
-def version_of(masks: str, jobs: list[HealthyJob], templates: list[LearnedTemplate]) -> str:
+def version_of(
+    masks: str, jobs: list[HealthyJob], templates: list[LearnedTemplate], functions: list[LearnedFunction]
+) -> str:
     """The hash of what was learned, whatever it is called and whoever learned it."""
     encoder = msgspec.json.Encoder(order="deterministic")
-    return stable_id("library", masks, encoder.encode(jobs).decode(), encoder.encode(templates).decode())
+    # A library without profiles has the version that it had before there were any.
+    profiles = [encoder.encode(functions).decode()] if functions else []
+    return stable_id("library", masks, encoder.encode(jobs).decode(), encoder.encode(templates).decode(), *profiles)

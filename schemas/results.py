@@ -285,6 +285,45 @@ class OperationTimes(Record, frozen=True, omit_defaults=True, kw_only=True):
     peer: int | None = None
 
 
+FunctionKind = Literal["python", "gpu", "collective", "os"]
+
+
+class FunctionShare(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A function of a sketch, as the events ``Profile`` have it; all times in seconds."""
+
+    name: str
+    kind: FunctionKind
+    share: float
+    mean: float = 0.0
+    spread: float = 0.0
+    count: int = 0
+    typical: float = 0.0
+    unrest: float = 0.0
+
+
+class Sketch(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """One profile of a worker: the functions that hold most of its critical path, the largest share first.
+
+    ``captured`` is its time, ``duration`` (ns) what it covers, in so many ``steps``, counted by its profiler from
+    ``first_step`` on. No function that was left out has a larger share than ``unlisted``. ``inferred`` is whether
+    nobody told when it was taken.
+    """
+
+    captured: int
+    functions: list[FunctionShare]
+    duration: int = 0
+    steps: int = 0
+    first_step: int | None = None
+    world_size: int | None = None
+    unlisted: float = 0.0
+    inferred: bool = False
+
+    @property
+    def step_s(self) -> float:
+        """How long a step of it took, in seconds; 0 where it knows no steps."""
+        return self.duration / self.steps / 1e9 if self.steps else 0.0
+
+
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     """What the rank stage says of one worker in one window ``[start, end)``.
 
@@ -293,8 +332,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``devices`` are the PCI ids of what it said that it uses; ``dropped`` counts by reason what was left out or
     re-timed. ``tail`` is the order of its lines: the last pairs of
     (place in ``signatures``, iteration), each where it first came, chatter left out. ``timelines`` are those of the
-    last steps for which there is room. Gauges are written as ``gauge_columns``; ``gauges`` is how they were said
-    before, and read all the same: ask for ``measured``.
+    last steps for which there is room, ``sketches`` the profiles that were taken, in order of their times. Gauges are
+    written as ``gauge_columns``; ``gauges`` is how they were said before, and read all the same: ask for ``measured``.
     """
 
     id: str
@@ -329,6 +368,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     operations: list[OperationTimes] = []
     timelines: list[Timeline] = []
     hardware: list[HardwareChange] = []
+    sketches: list[Sketch] = []
     dropped: dict[str, int] = {}
 
     @property

@@ -10,7 +10,7 @@ import msgspec
 
 from schemas.codec import decode
 from schemas.ports import Entry, Log
-from schemas.results import DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate
+from schemas.results import Anomaly, DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
@@ -50,6 +50,29 @@ def dead_letters(log: Log) -> list[DeadLetter]:
         origin = letter.key if letter.partition < 0 else b""
         found[letter.topic, letter.partition, letter.offset, origin, letter.stage] = letter
     return [found[place] for place in sorted(found)]
+
+
+def differences(log: Log) -> list[Anomaly]:
+    """What profiles showed to differ from healthy jobs, incident or not, in order; what came twice comes once."""
+    found: dict[str, Anomaly] = {}
+    for entry in _entries(log, "anomalies"):
+        anomaly: Anomaly = decode("anomaly", entry.value)
+        if anomaly.axis == "cross-job" and anomaly.layer == "profile":
+            found[anomaly.id] = anomaly
+    return sorted(found.values(), key=lambda one: (one.start, one.job, one.attempt, one.id))
+
+
+def difference_json(found: Anomaly) -> dict[str, Any]:
+    """A difference under the keys that evidence has, and whose it is."""
+    piece = Evidence(
+        layer=found.layer,
+        detector=found.detector,
+        start=found.start,
+        end=found.end,
+        text=found.text,
+        peers=found.peers,
+    )
+    return {"job": found.job, "attempt": found.attempt, **_evidence_json(piece), "library": found.library}
 
 
 def latest(found: Iterator[Incident]) -> list[Incident]:

@@ -13,6 +13,7 @@ import msgspec
 
 from schemas.events import MAIN_THREAD
 from schemas.identity import MOST_RANKS, Identity
+from schemas.library import HealthyJob, LearnedFunction
 from schemas.results import (
     Activity,
     Exit,
@@ -384,13 +385,16 @@ class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
     """What tells an attempt so far from the ``jobs`` healthy jobs of a library, whose version ``library`` is.
 
     ``novel``: what none of those prints, in order of first lines; ``absent``: what nearly all ranks of those print and
-    no rank of the attempt.
+    no rank of the attempt. ``functions`` are what the profiles of those show, as far as they have any; the jobs that
+    have are ``profiled``.
     """
 
     library: str
     jobs: int
     novel: list[NovelTemplate]
     absent: list[SuspiciousTemplate]
+    functions: list[LearnedFunction] = []
+    profiled: list[HealthyJob] = []
 
 
 class Fault(msgspec.Struct, frozen=True):

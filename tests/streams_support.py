@@ -24,6 +24,7 @@ from schemas.events import (
     Heartbeat,
     Log,
     Metric,
+    Profile,
     Stack,
     Tick,
     Topology,
@@ -366,12 +367,44 @@ def leaking(job: str = "leak", ranks: int = 4, windows: int = 29) -> Script:
     return script
 
 
+def profiled(job: str = "profiled", ranks: int = 8, slow: float = 0.4) -> Script:
+    """Everybody is profiled twice, a minute apart; by then rank 5 augments its data for longer by ``slow`` seconds."""
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 78)
+    script.alive(ranks, 0, 78)
+    for second, more in ((15, 0.0), (75, slow)):
+        for rank in range(ranks):
+            own = more if rank == 5 else 0.0
+            held = {"augment": 0.1 + own, "gemm": 0.6, "ncclDevKernel_AllReduce": 0.1 + more - own}
+            step = sum(held.values())
+            for (name, typical), kind in zip(held.items(), ("python", "gpu", "collective"), strict=True):
+                event = Profile(
+                    time=at(second + rank / 100),
+                    name=name,
+                    kind=kind,
+                    share=typical / step,
+                    mean=typical / 4,
+                    spread=0.001,
+                    count=24,
+                    typical=typical,
+                    unrest=0.002,
+                    duration=int(6 * step * SECOND),
+                    steps=6,
+                    first_step=second,
+                    world_size=ranks,
+                )
+                script.send(worker(job, rank), event)
+    return script
+
+
 JOBS: dict[str, Callable[[], Recording]] = {
     "hang": lambda: hanging().recording,
     "slow": lambda: slowing().recording,
     "restart": lambda: restarting().recording,
     "killed": lambda: dying().recording,
     "ailing": lambda: ailing().recording,
+    "profiled": lambda: profiled().recording,
     "spanning": lambda: hanging("span", 4, flush_s=3).recording,
     "two at once": lambda: recording_of(hanging("one", 4), restarting("two"), slowing("three", 4, 50)),
 }

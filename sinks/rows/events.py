@@ -94,6 +94,13 @@ def _profiles(events: Sequence[Profile]) -> Columns:
         "spread": [event.spread for event in events],
         "count": [event.count for event in events],
         "unit": [event.unit for event in events],
+        "typical": [event.typical for event in events],
+        "unrest": [event.unrest for event in events],
+        "duration_ns": [event.duration or None for event in events],
+        "steps": [event.steps for event in events],
+        "first_step": [event.first_step for event in events],
+        "world_size": [event.world_size for event in events],
+        "unlisted": [event.unlisted for event in events],
     }
 
 

@@ -56,6 +56,8 @@ class Reason(Enum):
     ROTATING = "the slow rank moves from one to another, as with inputs of different lengths"
     JOB_SLOWER = "the job takes longer than before, and nothing observed tells the ranks apart"
     MANY_SLOW = "too many are slow for one to be at fault"
+    FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
+    FUNCTION_SHIFT = "steps take longer than in an earlier profile, and a function that has become slower explains it"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"
 

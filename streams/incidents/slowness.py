@@ -12,6 +12,7 @@ import msgspec
 
 from schemas.results import Anomaly
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.profiled import by_profiles
 from streams.incidents.situation import Situation
 
 RECENT_WINDOWS = 3
@@ -57,7 +58,8 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision over a slowdown's anomalies."""
     contrasts = [one for one in anomalies if one.grounds in GROUNDS]
     if not contrasts:
-        return _without_contrast(anomalies)
+        profiled = any(one.layer == "profile" for one in anomalies)
+        return by_profiles(anomalies, situation) if profiled else _without_contrast(anomalies)
     latest = _latest(contrasts, situation)
     begun = [one for one in contrasts if one.end == contrasts[0].end]
     base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")

@@ -18,7 +18,10 @@ def text_of(library: Library) -> str:
     """The library as text; equal libraries give equal texts."""
     encoder = msgspec.json.Encoder(order="sorted")
     raw = {name: msgspec.Raw(encoder.encode(value)) for name, value in msgspec.structs.asdict(library).items()}
-    for name in ("jobs", "templates"):
+    # Those without profiles are written as they were before there were any.
+    if not library.functions:
+        del raw["functions"]
+    for name in sorted({"jobs", "templates", "functions"} & raw.keys()):
         rows = b",\n ".join(encoder.encode(one) for one in getattr(library, name))
         raw[name] = msgspec.Raw(b"[\n " + rows + b"\n]" if rows else b"[]")
     return "{\n" + ",\n".join(f'"{name}": {bytes(value).decode()}' for name, value in raw.items()) + "\n}\n"

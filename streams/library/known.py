@@ -48,6 +48,7 @@ class Known:
             for phase, share in self.library.shares(template).items():
                 if share >= COMMON and phase in self._expected:
                     self._expected[phase].append(template)
+        self._profiled = [job for job in self.library.jobs if job.profiled]
         self._compared: dict[str, tuple[list[str], list[str]]] = {}
 
     def for_a_job(self) -> Known:
@@ -75,7 +76,14 @@ class Known:
             for one in self.lacking(printed, view.clock)
         ]
         novel = templates.novel(view.attempt, printed, self.knows)
-        return HealthyContrast(library=self.label, jobs=len(self.library.jobs), novel=novel, absent=absent)
+        return HealthyContrast(
+            library=self.label,
+            jobs=len(self.library.jobs),
+            novel=novel,
+            absent=absent,
+            functions=self.library.functions,
+            profiled=self._profiled,
+        )
 
     def lacking(self, printed: list[PrintedTemplate], clock: ProgressClock) -> list[LearnedTemplate]:
         """What nearly all ranks of healthy jobs print and nobody printed here, nor anything that resembles it.

@@ -1,4 +1,4 @@
-"""Learns from the log of a run what its jobs print: a pure function of their windows and templates."""
+"""Learns from the log of a run what its jobs print and do: a pure function of their windows and templates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from schemas.codec import CodecError, decode
 from schemas.events import Job
 from schemas.identity import NO_JOB, shortened
 from schemas.ids import stable_id
-from schemas.library import HealthyJob, LearnedTemplate, Library
+from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, LearnedTemplate, Library
 from schemas.ports import Log
-from schemas.results import Template, Window
+from schemas.results import Sketch, Template, Window
 from streams.iterations import ProgressClock
+from streams.library.profiles import Profiled, summed_up
 from streams.library.record import MOST_TEXT, LibraryError, made
+from streams.profiles import Key
 
 NAME_KEPT = 40
 
@@ -29,6 +31,7 @@ class _Draft:
         self.printed: dict[tuple[str, str], set[str]] = {}
         self.world_size: int | None = None
         self.clocks: dict[str, ProgressClock] = {}
+        self.profiles: dict[str, Sketch] = {}
 
     def take(self, windows: list[Window]) -> None:
         """One window of time, all workers' summaries of it."""
@@ -38,13 +41,21 @@ class _Draft:
             self.world_size = max(self.world_size or 0, window.world_size or 0) or None
             for count in window.signatures:
                 self.printed.setdefault((count.signature, window.phase), set()).add(worker)
+            for sketch in window.sketches:
+                known = self.profiles.get(worker)
+                # Of several the one with the shortest steps: a healthy job may have a slow moment.
+                if known is None or (known.steps == 0, known.step_s) > (sketch.steps == 0, sketch.step_s):
+                    self.profiles[worker] = sketch
         for attempt in sorted({window.identity.attempt for window in windows}):
             clock = self.clocks.setdefault(attempt, ProgressClock())
             clock.advance([window for window in windows if window.identity.attempt == attempt])
 
 
 def learned(log: Log, name: str) -> Library:
-    """What the jobs in a run's log print, under this name. Raises LibraryError where no rank printed anything."""
+    """What the jobs in a run's log print, and do by their profiles, under this name.
+
+    Raises LibraryError where no rank printed anything and none was profiled.
+    """
     drafts: dict[str, _Draft] = {}
     by_end: dict[tuple[int, str], list[Window]] = {}
     for window in _records(log, "windows", "window"):
@@ -58,21 +69,26 @@ def learned(log: Log, name: str) -> Library:
     jobs: list[HealthyJob] = []
     texts: dict[str, str] = {}
     printed: dict[str, dict[str, dict[str, int]]] = {}
+    functions: dict[Key, dict[str, FunctionHeld]] = {}
     for draft in drafts.values():
         counted = _counted(draft, templates)
-        if not counted:
+        profiled = summed_up(draft.profiles.values())
+        if not counted and not profiled.functions:
             continue
-        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted)
+        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted, profiled)
         jobs.append(healthy)
+        for key, held in profiled.functions.items():
+            functions.setdefault(key, {})[healthy.id] = held
         for template, phases in counted.items():
             text = shortened(templates[draft.job, template].text, MOST_TEXT)
             # Jobs may call a predefined template by other lines of it; as in a merge, no order decides.
             texts[template] = min(text, texts.get(template, text))
             printed.setdefault(template, {})[healthy.id] = phases
     if not jobs:
-        raise LibraryError("no rank printed anything, so there is nothing to learn")
+        raise LibraryError("no rank printed anything, and none was profiled, so there is nothing to learn")
     found = [LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_]) for id_ in texts]
-    return made(name, jobs, found)
+    done = [LearnedFunction(kind=kind, name=called, held=held) for (kind, called), held in functions.items()]
+    return made(name, jobs, found, functions=done)
 
 
 def _records(log: Log, topic: str, kind: str) -> Iterator[Any]:
@@ -131,7 +147,7 @@ def _counted(draft: _Draft, templates: dict[tuple[str, str], Template]) -> dict[
     return counted
 
 
-def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]]) -> HealthyJob:
+def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]], profiled: Profiled) -> HealthyJob:
     job = HealthyJob(
         id="",
         job=shortened(draft.job, 200),
@@ -139,6 +155,10 @@ def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]]) 
         world_size=draft.world_size,
         ranks={phase: len(ranks) for phase, ranks in sorted(draft.ranks.items())},
         iterations=max((clock.steps_done for clock in draft.clocks.values()), default=0),
+        profiled=profiled.ranks,
+        step_s=profiled.step_s,
+        unlisted=profiled.unlisted,
     )
-    content = msgspec.json.encode((job, counted), order="deterministic").decode()
+    learned_of = (job, counted, sorted(profiled.functions.items())) if profiled.functions else (job, counted)
+    content = msgspec.json.encode(learned_of, order="deterministic").decode()
     return msgspec.structs.replace(job, id=f"{shortened(draft.job, NAME_KEPT)}.{stable_id('job', content)[:8]}")

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from schemas.identity import shortened
-from schemas.library import HealthyJob, LearnedTemplate, Library, version_of
+from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, LearnedTemplate, Library, version_of
 from streams.lines.signature import MASKS_ID
 from streams.versions import versions
 
 MOST_JOBS, MOST_TEMPLATES, MOST_TEXT = 32, 4000, 1000
 """Jobs, templates, and characters of a template's text; a longer text is cut and known by its id alone."""
+MOST_FUNCTIONS, MOST_FUNCTION_NAME = 1000, 200
 MOST_PHASES = 16
 MOST_NUMBER = 1_000_000
 MOST_COUNT = 1 << 53
+MOST_SECONDS = 1e9
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
@@ -35,26 +37,41 @@ def check_name(name: str) -> None:
 
 
 def made(
-    name: str, jobs: Iterable[HealthyJob], templates: Iterable[LearnedTemplate], *, number: int = 1, left_out: int = 0
+    name: str,
+    jobs: Iterable[HealthyJob],
+    templates: Iterable[LearnedTemplate],
+    *,
+    functions: Iterable[LearnedFunction] = (),
+    number: int = 1,
+    left_out: int = 0,
 ) -> Library:
     """A library in its one order, with its version. Raises LibraryError for a name that cannot be one.
 
-    Beyond the bound the templates that most ranks of most jobs print stay.
+    Beyond the bounds the templates that most ranks of most jobs print stay, and the functions of the largest shares.
     """
     check_name(name)
     kept = sorted(templates, key=lambda one: (-len(one.printed), -_ranks_of(one), one.text, one.id))
     ordered = sorted(kept[:MOST_TEMPLATES], key=lambda one: (one.text, one.id))
     listed = sorted(jobs, key=lambda one: one.id)
+    largest = sorted(
+        functions, key=lambda one: (-max((held.share for held in one.held.values()), default=0.0), *_key(one))
+    )
+    profiled = sorted(largest[:MOST_FUNCTIONS], key=_key)
     return Library(
         name=name,
         number=number,
-        version=version_of(MASKS_ID, listed, ordered),
+        version=version_of(MASKS_ID, listed, ordered, profiled),
         masks=MASKS_ID,
         rankwatch=versions()["rankwatch"],
         jobs=listed,
         templates=ordered,
         left_out=left_out + max(len(kept) - MOST_TEMPLATES, 0),
+        functions=profiled,
     )
+
+
+def _key(function: LearnedFunction) -> tuple[str, str]:
+    return function.kind, function.name
 
 
 def _ranks_of(template: LearnedTemplate) -> int:
@@ -69,6 +86,7 @@ def merged(libraries: Sequence[Library], name: str) -> Library:
     jobs: dict[str, HealthyJob] = {}
     texts: dict[str, str] = {}
     printed: dict[str, dict[str, dict[str, int]]] = {}
+    functions: dict[tuple[str, str], LearnedFunction] = {}
     for library in map(checked, libraries):
         for job in library.jobs:
             # Two that differ under one id were changed by hand; the greater is as good, and no order decides.
@@ -78,13 +96,29 @@ def merged(libraries: Sequence[Library], name: str) -> Library:
             known = printed.setdefault(template.id, {})
             for job_id, phases in template.printed.items():
                 known[job_id] = _greater(phases, known.get(job_id, {}))
+        for function in library.functions:
+            before = functions.get(_key(function), function)
+            functions[_key(function)] = msgspec.structs.replace(function, held=_largest(before.held, function.held))
     if len(jobs) > MOST_JOBS:
         raise LibraryError(f"a library holds {MOST_JOBS} jobs at most, these are {len(jobs)}")
     templates = [LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_]) for id_ in texts]
     number = max((library.number for library in libraries), default=1)
     return made(
-        name, jobs.values(), templates, number=number, left_out=max((one.left_out for one in libraries), default=0)
+        name,
+        jobs.values(),
+        templates,
+        functions=functions.values(),
+        number=number,
+        left_out=max((one.left_out for one in libraries), default=0),
     )
+
+
+def _largest(one: dict[str, FunctionHeld], other: dict[str, FunctionHeld]) -> dict[str, FunctionHeld]:
+    """Both; of what was changed by hand under one job the greater, so that no order decides."""
+    found = dict(one)
+    for job, held in other.items():
+        found[job] = max(held, found.get(job, held), key=msgspec.json.encode)
+    return found
 
 
 def _greater(phases: dict[str, int], others: dict[str, int]) -> dict[str, int]:
@@ -105,7 +139,14 @@ def checked(library: Library) -> Library:
     reason = _flaw(library)
     if reason:
         raise LibraryError(f"library {library.name}: {reason}")
-    again = made(library.name, library.jobs, library.templates, number=library.number, left_out=library.left_out)
+    again = made(
+        library.name,
+        library.jobs,
+        library.templates,
+        functions=library.functions,
+        number=library.number,
+        left_out=library.left_out,
+    )
     return msgspec.structs.replace(again, rankwatch=shortened(library.rankwatch, 60))
 
 
@@ -119,20 +160,25 @@ def _flaw(library: Library) -> str:
         (0 <= library.left_out <= MOST_COUNT, "what was left out of it is no count"),
         (len(jobs) == len(library.jobs), "two of its jobs have one id"),
         (len({one.id for one in library.templates}) == len(library.templates), "two of its templates have one id"),
+        (len(library.functions) <= MOST_FUNCTIONS, f"{MOST_FUNCTIONS} functions are the most that it may have"),
+        (len(set(map(_key, library.functions))) == len(library.functions), "two of its functions have one name"),
     ):
         if not holds:
             return flaw
     flaws = [*map(_job_flaw, library.jobs), *(_template_flaw(template, jobs) for template in library.templates)]
+    flaws += [_function_flaw(function, jobs) for function in library.functions]
     return next(filter(None, flaws), "")
 
 
 def _job_flaw(job: HealthyJob) -> str:
-    counts = [*job.ranks.values(), job.iterations, job.world_size or 0]
+    counts = [*job.ranks.values(), job.iterations, job.world_size or 0, job.profiled]
     names = [job.id, job.job, job.framework, *job.ranks]
     if len(job.ranks) > MOST_PHASES or any(len(name) > 200 for name in names):
         return f"job {shortened(job.id, 60)!r} has too many or too long names"
     if any(not 0 <= count <= MOST_COUNT for count in counts):
         return f"job {job.id!r} has a number that is no count"
+    if not (0 <= job.step_s <= MOST_SECONDS and 0 <= job.unlisted <= 1):
+        return f"job {job.id!r} has a number that no profile has"
     return ""
 
 
@@ -144,4 +190,19 @@ def _template_flaw(template: LearnedTemplate, jobs: dict[str, HealthyJob]) -> st
             return f"template {template.id!r} names the job {shortened(job_id, 60)!r}, which is not one of its jobs"
         if any(not 0 < ranks <= jobs[job_id].ranks.get(phase, 0) for phase, ranks in phases.items()):
             return f"template {template.id!r} is printed by no rank or by more in a phase than job {job_id!r} has"
+    return ""
+
+
+def _function_flaw(function: LearnedFunction, jobs: dict[str, HealthyJob]) -> str:
+    named = shortened(function.name, 60)
+    if not 0 < len(function.name) <= MOST_FUNCTION_NAME:
+        return f"function {named!r} has a name that is too long, or none"
+    for job_id, held in function.held.items():
+        if job_id not in jobs:
+            return f"function {named!r} names the job {shortened(job_id, 60)!r}, which is not one of its jobs"
+        times = (held.typical, held.mean)
+        if not (0 < held.ranks <= jobs[job_id].profiled and 0 <= held.share <= 1):
+            return f"function {named!r} is held by no rank or by more than job {job_id!r} has, or holds more than all"
+        if any(not 0 <= time <= MOST_SECONDS for time in times):
+            return f"function {named!r} has a time that cannot be"
     return ""

@@ -26,6 +26,7 @@ from streams.stacks import spans_of, telling
 from streams.stages import node
 from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
 from streams.stages.fatals import Fatals
+from streams.stages.sketches import Sketches
 from streams.stages.tail import tail_of
 from streams.stages.timelines import Timelines
 from streams.stages.watched import Watched
@@ -86,6 +87,7 @@ class _Draft:
         self.watched = Watched()
         self.timed = Timed()
         self.timelines = Timelines()
+        self.sketches = Sketches()
         self.exits: list[results.Exit] = []
         self.reached = Reached()
         self.stacks: list[events.Stack] = []
@@ -136,6 +138,7 @@ def _summary(
     reached = draft.reached.states()
     operations = draft.timed.columns()
     timelines = draft.timelines.kept()
+    sketches = draft.sketches.kept()
     return results.Window(
         id=stable_id("window", identity.key, identity.attempt, start, config.hash),
         identity=identity,
@@ -167,6 +170,7 @@ def _summary(
         operations=operations,
         timelines=timelines,
         hardware=draft.hardware.changes,
+        sketches=sketches,
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -178,6 +182,7 @@ def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
         "fatals": draft.fatals.left_out,
         "hardware": draft.hardware.left_out,
         "operations": draft.timed.left_out,
+        "profiles": draft.sketches.left_out,
         "stacks": stacks,
         "timelines": draft.timelines.left_out,
         "watchdog groups": draft.watched.left_out,
@@ -220,6 +225,8 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
         case events.Collective():
             draft.timed.take(event)
             draft.reached.take(event)
+        case events.Profile():
+            draft.sketches.take(event)
         case events.Timeline():
             draft.timelines.take(event)
         case events.Heartbeat():

@@ -8,7 +8,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from streams_support import JOBS, leaking, library_of, records, run, slowing, steady, talking, written_log
+from streams_support import (
+    JOBS,
+    leaking,
+    library_of,
+    profiled,
+    recording_of,
+    records,
+    run,
+    slowing,
+    steady,
+    talking,
+    written_log,
+)
 
 import streams.detectors
 from schemas.codec import decode, encode
@@ -37,10 +49,10 @@ def sequences() -> dict[str, Sequence]:
         found.setdefault(f"{view.job}|{view.attempt}", []).append(window)
         return observe(detector, view, window)
 
-    known = Known(library_of(steady("fine", 8, 20)))
+    known = Known(library_of(steady("fine", 8, 20), profiled("fine too", slow=0.0)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogNovelty, "observe", watched)
-        for name in ("hang", "slow", "restart", "killed", "ailing"):
+        for name in ("hang", "slow", "restart", "killed", "ailing", "profiled"):
             run(written_log(JOBS[name]()), known=known)
         run(written_log(talking().recording))
         run(written_log(leaking().recording))
@@ -138,8 +150,8 @@ def test_the_state_of_a_job_detector_is_json_and_bounded(name: str, sequences: d
 
 @pytest.mark.parametrize("name", JOB)
 def test_a_healthy_job_gives_no_finding(name: str) -> None:
-    log = written_log(steady("fine", 8, 60).recording)
-    run(log, known=Known(library_of(steady("other", 8, 60))))
+    log = written_log(recording_of(steady("fine", 8, 60), profiled("fine too", slow=0.0)))
+    run(log, known=Known(library_of(steady("other", 8, 60), profiled("another", slow=0.0))))
     assert not [one for one in records(log, "anomalies") if one.detector == name]
 
 

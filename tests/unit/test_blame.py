@@ -226,6 +226,13 @@ TABLE: list[Row] = [
     ("it has moved since", Reason.ROTATING, [], [slow("slow_and_changed", 3), slow("rotating", start=20)], situation()),
     ("the job is slow as such", Reason.JOB_SLOWER, [], [anomaly("shared_shift", [], start=10)], situation()),
     ("too many are slow", Reason.MANY_SLOW, [], [slow("many_slow")], situation()),
+    ("a function of one is slow", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3)], situation()),
+    ("a function of one is slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_function", 3)], situation(knows_layout=False)),
+    ("a function of one has become slow", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3)], situation(knows_layout=False)),
+    ("a function is slow on many", Reason.MANY_SLOW, [], [slow("slow_function", 3), slow("many_slow_functions", start=20)], situation()),
+    ("a function is slow beside few", Reason.FUNCTION_APART, [], [slow("function_apart")], situation()),
+    ("a function is slow beside few, and has become so", Reason.FUNCTION_APART, [], [slow("function_apart"), slow("function_shift", start=20)], situation()),
+    ("a function has become slow", Reason.FUNCTION_SHIFT, [], [slow("function_shift")], situation()),
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
     ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
@@ -283,6 +290,11 @@ def test_symptom_area_and_onset_follow_from_what_is_blamed(
 ) -> None:
     decision = decide(anomalies, situation())
     assert (decision.symptom, decision.area, decision.onset) == (symptom, area, at(onset))
+
+
+def test_timers_of_many_steps_outweigh_one_profile() -> None:
+    decision = decide([slow("slow_against_peers", 3), slow("slow_function", 5, start=20)], situation())
+    assert (named(decision), decision.reason) == ([3], Reason.SLOW_KNOWN_LAYOUT)
 
 
 def test_a_shift_that_turns_out_to_be_everybodys_supports_nobody() -> None:

@@ -1,0 +1,298 @@
+"""Traces of PyTorch's profiler (Kineto), packed by gzip or not, reduced to sketches while they are read.
+
+A trace is one object: ``schemaVersion``, ``distributedInfo`` with the rank, ``traceEvents``, ``baseTimeNanoseconds``.
+Events are read one by one, so that a file of hundreds of megabytes takes no more memory than the columns of its calls.
+It is one observation, made when its last call had ended.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from producers.captures import Captures
+from producers.inputs import Unused
+from producers.jsonstream import BrokenJsonError, JsonStream, head_of, opened
+from producers.observations import Observation
+from producers.owners import Owners
+from producers.rows import Fields, printable
+from producers.scan import Source
+from producers.sketch import Calls, Kind, Sketch, Step
+from producers.times import HOUR, possible
+from schemas.events import Job, Profile, TimeSource
+from schemas.identity import MOST_RANKS
+from schemas.ids import stable_id
+
+LONGEST_NAME = 120
+MOST_ENTRIES = 20_000_000
+"""Events of a trace that are looked at, whatever they are."""
+UNTIMED = "nothing tells when the trace was taken; it counts from the beginning of the job"
+_HEAD = 65_536
+_FIRST = re.compile(
+    r"\s{0,64}\{\s{0,64}\"(?:schemaVersion|traceEvents|distributedInfo|deviceProperties|displayTimeUnit|"
+    r"baseTimeNanoseconds|traceName|trace_id|record_shapes|profile_memory|with_stack|with_flops|with_modules)\"\s{0,64}:"
+)
+_TELLING = ("traceEvents", "distributedInfo", "deviceProperties")
+_LONGEST_NS = 24 * HOUR
+_RANK = re.compile(r"(?:^|[^A-Za-z])(?:global_?)?rank[-_=]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_STEP = re.compile(r"ProfilerStep#(\d{1,15})$")
+_GPU = frozenset({"kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+_CPU = frozenset({"cpu_op", "operator", "user_annotation", "python_function"})
+_DRIVER = re.compile(r"(?:runtime|driver|overhead)$")
+_COMMUNICATION_KERNEL = re.compile(
+    r"[nrhcm]ccl|oneccl|nvshmem|rocshmem|hcom_|(?:one|two)_?shot_all_?reduce|cross_device_reduce|multimem_",
+    re.IGNORECASE,
+)
+"""Kernels of collective libraries: ``ncclKernel_*`` and ``ncclDevKernel_*``, as RCCL calls its own too, those of HCCL,
+CNCL, oneCCL and NVSHMEM, and the reductions over peers' memory of PyTorch and vLLM."""
+_COMMUNICATION_CALL = re.compile(
+    r"c10d::|(?:nccl|gloo|mpi|ucc|hccl|cncl|xccl):|record_param_comms|distributed_c10d|ProcessGroup|TCPStore"
+    r"|\bbarrier\b|_allgather_base|_reduce_scatter_base",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"send|recv|p2p", re.IGNORECASE)
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_PATH = re.compile(r"/?(?:[^/\s]{1,128}/){2,64}(?=[^/\s]{1,128}/[^/\s]{1,128}\.py\(\d{1,7}\))")
+"""Folders in front of the last one of a Python function's file: they tell how a node is set up."""
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """What a file holds: whose it says it is, its calls as a sketch, and when the last had ended (ns UTC).
+
+    ``taken`` is null where the trace tells no time of day. ``alike`` is whether its process groups show that all ranks
+    do the same work.
+    """
+
+    file: str
+    rank: int | None
+    world_size: int | None
+    taken: int | None
+    sketch: Sketch
+    calls: int
+    alike: bool
+    unused: list[Unused]
+
+
+def recognised(source: Source) -> bool:
+    """Whether a file begins like a trace of the profiler. Raises OSError."""
+    head = head_of(source.path, _HEAD)
+    return _FIRST.match(head) is not None and any(f'"{name}"' in head for name in _TELLING)
+
+
+def read(source: Source) -> Trace:
+    """The trace in a file, as far as it can be read. Raises OSError, and ValueError with the reason where it cannot."""
+    draft = _Draft()
+    fault = ""
+    with opened(source.path) as file:
+        try:
+            for name, value in JsonStream(file).members("traceEvents"):
+                if not draft.take(name, value):
+                    fault = f"more than {MOST_ENTRIES} events"
+                    break
+        except BrokenJsonError as error:
+            fault = str(error)
+    return draft.trace(source.file, fault)
+
+
+class _Draft:
+    """A trace being read."""
+
+    def __init__(self) -> None:
+        self.calls = Calls()
+        self.steps: list[Step] = []
+        self.entries = 0
+        self.odd = 0
+        self.told: Fields = {}
+        self._names: dict[tuple[str, str], tuple[str, Kind, bool] | None] = {}
+
+    def take(self, name: str, value: Any) -> bool:
+        """Take in a member, or an event; returns whether there may be more."""
+        if name != "traceEvents":
+            if name in ("distributedInfo", "baseTimeNanoseconds"):
+                self.told[name] = value
+            return True
+        self.entries += 1
+        if not isinstance(value, dict):
+            self.odd += 1
+        elif value.get("ph") == "X":
+            self._call(value)
+        return self.entries < MOST_ENTRIES
+
+    def _call(self, event: Fields) -> None:
+        name, category = event.get("name"), event.get("cat")
+        if not isinstance(name, str) or not isinstance(category, str):
+            self.odd += 1
+            return
+        start, duration = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur", 0))
+        if start is None or duration is None or duration > _LONGEST_NS:
+            self.odd += 1
+            return
+        step = _STEP.match(name)
+        if step is not None and category == "user_annotation":
+            self.steps.append(Step(start, start + duration, int(step.group(1))))
+            name = "ProfilerStep"
+        function = self._function(name, category)
+        if function is not None:
+            said, kind, device = function
+            self.calls.add(said, kind, start, start + duration, device=device)
+
+    def _function(self, name: str, category: str) -> tuple[str, Kind, bool] | None:
+        """How a function is called and what it is; null for what is no call, as spans of annotations on the device."""
+        key = (name, category)
+        found = self._names.get(key)
+        if found is None and key not in self._names:
+            found = _function(name, category)
+            # Names with numbers in them may be without end; such are looked at again each time.
+            if len(self._names) < 100_000:
+                self._names[key] = found
+        return found
+
+    def trace(self, file: str, fault: str) -> Trace:
+        """The trace. Raises ValueError where there is none."""
+        sketch = self.calls.sketch(self.steps)
+        if sketch is None:
+            raise ValueError(fault or "a trace without calls of functions or kernels")
+        unused = []
+        if fault:
+            unused.append(Unused(file, 0, f"the trace is used up to where it cannot be read: {fault}"))
+        if self.odd:
+            unused.append(Unused(file, 0, "events without a name, a category or a possible time", self.odd))
+        if self.calls.left_out:
+            unused.append(Unused(file, 0, "calls beyond the bound", self.calls.left_out))
+        info = self.told.get("distributedInfo")
+        rank, world = _place(info)
+        talks = {name for name, kind in self.calls.names() if kind == "collective"}
+        alike = bool(talks) and not any(_PAIR.search(name) for name in talks) and _has_one_group(info, world)
+        return Trace(file, rank, world, _moment(sketch.end, self.told), sketch, len(self.calls), alike, unused)
+
+
+def _nanoseconds(value: Any) -> int | None:
+    """Microseconds, whole or not, as nanoseconds; null for what cannot be."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return round(value * 1_000) if 0 <= value < 9e15 else None
+
+
+def _moment(time: int, told: Fields) -> int | None:
+    """A time of the trace in ns UTC: times count from a base where one is told."""
+    base = told.get("baseTimeNanoseconds", 0)
+    if isinstance(base, bool) or not isinstance(base, int):
+        return None
+    return base + time if possible(base + time) else None
+
+
+def _place(info: Any) -> tuple[int | None, int | None]:
+    """Rank and world size, null where they cannot be."""
+    fields = info if isinstance(info, dict) else {}
+    rank, world = (
+        value if isinstance(value, int) and not isinstance(value, bool) and low <= value < MOST_RANKS else None
+        for value, low in ((fields.get("rank"), 0), (fields.get("world_size"), 1))
+    )
+    if rank is not None and world is not None and rank >= world:
+        return None, None
+    return rank, world
+
+
+def _has_one_group(info: Any, world: int | None) -> bool:
+    """Whether all process groups are listed and each has all ranks: then no rank has a stage or a part of its own.
+
+    Stages may talk over a group of all ranks as well, but not without sends and receives.
+    """
+    listed = info.get("pg_config") if isinstance(info, dict) else None
+    if world is None or not isinstance(listed, list) or not listed or info.get("pg_count") != len(listed):
+        return False
+    return all(isinstance(one, dict) and one.get("pg_size") == world for one in listed)
+
+
+def _function(name: str, category: str) -> tuple[str, Kind, bool] | None:
+    category = category.lower()
+    said = _said(name)
+    if category in _GPU:
+        return said, "collective" if _COMMUNICATION_KERNEL.search(name) else "gpu", True
+    if category in _CPU:
+        return said, "collective" if _COMMUNICATION_CALL.search(name) else "python", False
+    if _DRIVER.search(category):
+        return said, "os", False
+    return None
+
+
+def _said(name: str) -> str:
+    """A function's name without what differs between processes, cut where it is long; two never become one by that."""
+    said = _PATH.sub("", _ADDRESS.sub("0x", printable(name[:4_096])))
+    said = " ".join(said.split()) or "(no name)"
+    return said if len(said) <= LONGEST_NAME else f"{said[: LONGEST_NAME - 8]}~{stable_id(said)[:7]}"
+
+
+def observe(
+    traces: Sequence[Trace], captures: Captures, owners: Owners, span: tuple[int, int]
+) -> Iterable[Observation | Unused]:
+    """Each trace's functions when it was taken; ``span`` are the first and last time of the recording."""
+    seen: dict[tuple[bytes, int], str] = {}
+    for trace in traces:
+        yield from _observe(trace, captures, owners, span, seen)
+
+
+def _observe(
+    trace: Trace,
+    captures: Captures,
+    owners: Owners,
+    span: tuple[int, int],
+    seen: dict[tuple[bytes, int], str],
+) -> Iterable[Observation | Unused]:
+    rows = captures.of(trace.file)
+    by_table = {row.integer("rank") for row in rows} - {None}
+    by_name = {int(found) for found in _RANK.findall(trace.file.rpartition("/")[2])}
+    told = [*({trace.rank} - {None}), *by_table]
+    ranks = set(told) or by_name
+    rank = next(iter(ranks)) if len(ranks) == 1 else None
+    if len(ranks) > 1:
+        listed = ", ".join(str(one) for one in sorted(one for one in ranks if one is not None))
+        yield Unused(trace.file, 0, f"sources disagree about the rank: {listed}")
+    elif not ranks:
+        yield Unused(trace.file, 0, "nothing tells whose the trace is; distributedInfo or a name as rank3.json would")
+    time, precision = trace.taken, 0
+    source: TimeSource = "captured"
+    if time is None and rows:
+        time = max(row.time for row in rows)
+    if time is None:
+        start, end = span
+        time, source, precision = start, "inferred", min(max(end - start, 0), HOUR)
+        yield Unused(trace.file, 0, UNTIMED)
+    identity = owners.of_rank(trace.file, rank, time)
+    place = (msgspec.json.encode(identity, order="deterministic"), time)
+    if place in seen:
+        yield Unused(trace.file, 0, f"taken when {seen[place]} was, and of the same rank; one of the two is used")
+        return
+    seen[place] = trace.file
+    if trace.alike and rank is not None:
+        known = Job(time=time, time_source=source, precision_ns=precision, layout={"pp": 1})
+        yield Observation(identity, time, known, trace.file, 0)
+    for number, event in enumerate(_events(trace, time, source, precision)):
+        yield Observation(identity, time, event, trace.file, number)
+
+
+def _events(trace: Trace, time: int, source: TimeSource, precision: int) -> Iterable[Profile]:
+    sketch = trace.sketch
+    for one in sketch.functions:
+        yield Profile(
+            time=time,
+            time_source=source,
+            precision_ns=precision,
+            name=one.name,
+            kind=one.kind,
+            share=one.share,
+            mean=one.mean,
+            spread=one.spread,
+            count=one.count,
+            typical=one.typical,
+            unrest=one.unrest,
+            duration=sketch.end - sketch.start,
+            steps=sketch.steps,
+            first_step=sketch.first_step,
+            world_size=trace.world_size,
+            unlisted=sketch.unlisted,
+        )

@@ -1,0 +1,117 @@
+"""Profiles against healthy jobs (cross-job): functions that are slower than in all of them, new, or gone.
+
+It supports an incident and never opens one: another run does other work, and a difference accuses nobody.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+
+from schemas.identity import said_ranks
+from schemas.results import Anomaly
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
+from streams.library.profiles import Difference, How, Profiled, differences, summed_up
+from streams.profiles import called, said_seconds
+from streams.view import AttemptView, AttemptWindow, HealthyContrast
+
+
+class ProfileContrastConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``shown``: how many functions of each kind a finding lists; ``most_functions``: how many are told at all."""
+
+    shown: int = 5
+    most_functions: int = 500
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("shown", "most_functions"))
+
+
+class ProfileContrastState(msgspec.Struct, kw_only=True):
+    """What was told already, as *how|kind|name*."""
+
+    told: list[str] = []
+
+
+@register
+class ProfileContrast(JobDetector[ProfileContrastConfig, ProfileContrastState]):
+    """Tells each function once, in the window whose profiles first show it to differ."""
+
+    name = "profile_contrast"
+    supporting = True
+    config_type = ProfileContrastConfig
+    state_type = ProfileContrastState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """At most one finding in a window that brings profiles; information that names nobody."""
+        contrast = window.contrast
+        profiled = [one for one in window.summaries if one.sketches and one.identity.rank is not None]
+        if contrast is None or not contrast.profiled or not profiled:
+            return []
+        here = summed_up(one.sketches[-1] for one in profiled)
+        found = differences(here, contrast.profiled, contrast.functions)
+        fresh = [one for one in found if _name(one) not in set(self.state.told)]
+        fresh = fresh[: self.config.most_functions - len(self.state.told)]
+        if not fresh:
+            return []
+        self.state.told += [_name(one) for one in fresh]
+        ranks = [one.identity.rank for one in profiled if one.identity.rank is not None]
+        return [
+            self.anomaly(
+                window,
+                f"functions {contrast.library}",
+                onset=min(one.sketches[-1].captured for one in profiled),
+                axis="cross-job",
+                layer="profile",
+                symptom="slowdown",
+                area="unknown",
+                grounds="other_functions",
+                severity="info",
+                text=self._text(here, contrast, fresh),
+                peers=_compared(ranks, view, contrast),
+                iteration=view.clock.iteration,
+                phase=view.phase,
+                library=contrast.library,
+            )
+        ]
+
+    def _text(self, here: Profiled, contrast: HealthyContrast, found: list[Difference]) -> str:
+        parts = []
+        if found[0].seconds:
+            longest = max(job.step_s for job in contrast.profiled)
+            parts.append(f"a step takes {said_seconds(here.step_s)}, in healthy jobs {said_seconds(longest)} at most")
+        for how in get_args(How):
+            own = [one for one in found if one.how == how]
+            if own:
+                more = f" and {len(own) - self.config.shown} more" if len(own) > self.config.shown else ""
+                listed = "; ".join(_said(one) for one in own[: self.config.shown])
+                parts.append(f"{_WORDS[how]}: {listed}{more}")
+        return ". ".join(parts)
+
+
+_WORDS: dict[How, str] = {
+    "slower": "slower than in any healthy job",
+    "new": "new, or small in every healthy job",
+    "gone": "gone, or small here",
+}
+
+
+def _name(one: Difference) -> str:
+    return f"{one.how}|{'|'.join(one.key)}"
+
+
+def _said(one: Difference) -> str:
+    here, there = (_amount(value, seconds=one.seconds) for value in (one.here, one.there))
+    told = {"slower": f"{here} ({there})", "new": f"{here} ({there} at most)", "gone": f"{there} ({here} at most)"}
+    return f"{called(*one.key)} {told[one.how]}"
+
+
+def _amount(value: float, *, seconds: bool) -> str:
+    return said_seconds(value) if seconds else f"{value:.1%}"
+
+
+def _compared(ranks: list[int], view: AttemptView, contrast: HealthyContrast) -> str:
+    jobs = len(contrast.profiled)
+    count = sum(job.profiled for job in contrast.profiled)
+    return f"profiled: {said_ranks(ranks)} here, {count} in {jobs} healthy job{'s' if jobs != 1 else ''}"

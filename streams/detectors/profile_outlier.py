@@ -1,0 +1,297 @@
+"""Profiles against each other (slowness): functions that hold more of a rank's step than of others'.
+
+The statistic is EROICA's (arXiv 2506.08528): a share of the critical path over 1 % and an excess over median + 5 MAD of
+peers of the same role and stage; the order of explanation is SysOM-AI's (GPU, then CPU, then system). A profile is one
+look at a job. So it singles a rank out only beside four peers or more, when most of several steps show the same, and
+when the rank waits less in collectives than they do; all else is told and names nobody.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+import msgspec
+
+from schemas.identity import said_ranks
+from schemas.results import Anomaly, FunctionKind, Severity, Sketch
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
+from streams.profiles import (
+    KINDS,
+    Excess,
+    alike,
+    explained,
+    own_s,
+    said_seconds,
+    slower_than_before,
+    slower_than_peers,
+    span_s,
+    totals,
+)
+from streams.robust import Bounds
+from streams.stall import over
+from streams.view import AttemptView, AttemptWindow
+
+SECOND = 1_000_000_000
+PEERS = "its peers' median"
+KEPT_FUNCTIONS = 12
+"""Of an earlier profile that later ones are held against."""
+
+
+class ProfileOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``bounds`` and ``share`` make a function stand out, ``impact`` is the least excess as a share of a step.
+
+    Profiles taken within ``together_s`` of each other show the job at one time; those of fewer than ``steps`` steps, or
+    without ``peers`` peers, single nobody out: they are worth a warning only from ``apart_ratio`` and ``apart_impact``
+    on. More than a share of ``rotating`` ranks at once is workload. Within ``settle_s`` of a window's end the profiles
+    of more ranks may still come. A step that takes ``growth`` times an earlier one has become slow, and what explains
+    a ``part`` of it is told.
+    """
+
+    bounds: Bounds = Bounds()
+    share: float = 0.01
+    impact: float = 0.1
+    together_s: float = 120.0
+    settle_s: float = 2.0
+    steps: int = 5
+    peers: int = 4
+    apart_ratio: float = 1.5
+    apart_impact: float = 0.2
+    rotating: float = 0.25
+    growth: float = 1.1
+    part: float = 0.5
+
+    def __post_init__(self) -> None:
+        above_0 = (
+            "impact",
+            "together_s",
+            "settle_s",
+            "steps",
+            "peers",
+            "apart_ratio",
+            "apart_impact",
+            "growth",
+            "part",
+        )
+        require(self, above_0=above_0, shares=("share", "rotating"))
+
+
+class ProfileOutlierState(msgspec.Struct, kw_only=True):
+    """The profiles of the present time by rank, and each rank's with the shortest steps before it."""
+
+    latest: dict[int, Sketch] = {}
+    before: dict[int, Sketch] = {}
+
+
+class _Slow(msgspec.Struct, frozen=True):
+    """A rank that stands out: what explains it, how much of a step, and what of it its peers lack."""
+
+    rank: int
+    why: Excess
+    impact: float
+    steps: int
+    peers: list[int]
+    changed: bool
+    waits: float
+    peers_wait: float
+
+
+@register
+class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
+    """Contrasts sketches within peer groups and with earlier ones of the same rank."""
+
+    name = "profile_outlier"
+    config_type = ProfileOutlierConfig
+    state_type = ProfileOutlierState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """At most one finding over ranks and one over time in a window that brings profiles."""
+        fresh = [
+            (sketch, summary.identity.rank)
+            for summary in window.summaries
+            if summary.identity.rank is not None
+            for sketch in summary.sketches
+        ]
+        shifted: dict[int, tuple[Sketch, Sketch]] = {}
+        for sketch, rank in sorted(fresh, key=lambda one: (one[0].captured, one[1] or 0)):
+            if rank is not None and (before := self._take(rank, sketch)):
+                shifted[rank] = before, sketch
+        if not fresh or over(view):
+            return []
+        found = [self._over_ranks(view, window), self._over_time(view, window, shifted)]
+        return [one for one in found if one is not None]
+
+    def _take(self, rank: int, sketch: Sketch) -> Sketch | None:
+        """Remember a profile; returns the earlier one that it can be held against."""
+        together = int(self.config.together_s * SECOND)
+        known = self.state.latest
+        if any(sketch.captured - one.captured > together for one in known.values()) or rank in known:
+            passed = list(known.items()) if rank not in known else [(rank, known[rank])]
+            for earlier, one in passed:
+                self._pass(earlier, one)
+                del known[earlier]
+        known[rank] = sketch
+        before = self.state.before.get(rank)
+        comparable = before is not None and before.world_size == sketch.world_size and not before.inferred
+        return before if comparable and not sketch.inferred else None
+
+    def _pass(self, rank: int, sketch: Sketch) -> None:
+        """An earlier profile now; the one with the shortest steps is what later ones are held against."""
+        before = self.state.before.get(rank)
+        if sketch.steps and (
+            before is None or span_s(sketch) < span_s(before) or before.world_size != sketch.world_size
+        ):
+            functions = sketch.functions[:KEPT_FUNCTIONS]
+            cut = max([sketch.unlisted, *(one.share for one in sketch.functions[KEPT_FUNCTIONS:])])
+            self.state.before[rank] = msgspec.structs.replace(sketch, functions=functions, unlisted=cut)
+
+    def _over_ranks(self, view: AttemptView, window: AttemptWindow) -> Anomaly | None:
+        comparable = alike(self.state.latest)
+        groups = [[rank for rank in group if rank in comparable] for group in view.peer_groups()]
+        slow = [one for group in groups for one in self._slow({rank: comparable[rank] for rank in group})]
+        if not slow:
+            return None
+        worst = max(slow, key=lambda one: (one.impact, -one.rank))
+        many = len(slow) > max(1, self.config.rotating * len(comparable))
+        settled = self._settled(view, window)
+        singled = [one for one in slow if self._tells(one) and settled] if not many else []
+        changed = bool(singled) and all(one.changed for one in singled)
+        grounds = "function_apart"
+        if many:
+            grounds = "many_slow_functions"
+        elif singled:
+            grounds = "slow_function_and_changed" if changed else "slow_function"
+        suspects = [
+            view.suspect(one.rank, round(min(0.9, 0.5 + one.impact), 2), _why(one.why))
+            for one in sorted(singled, key=lambda one: (-one.impact, one.rank))
+        ]
+        return self.anomaly(
+            window,
+            "ranks",
+            onset=max(min(one.captured for one in comparable.values()), 0),
+            axis="space",
+            layer="profile",
+            symptom="slowdown",
+            area="workload" if many else worst.why.area,
+            grounds=grounds,
+            severity=self._severity(worst, many=many, singled=bool(singled)),
+            text=f"{_said(worst)}, {worst.why.times(PEERS)}"
+            + (f"; {len(slow)} of {len(comparable)} profiled ranks stand out like this" if len(slow) > 1 else ""),
+            peers=f"{said_ranks(worst.peers)}, which hold a median of {said_seconds(worst.peers_wait)} of a step in "
+            f"collectives; rank {worst.rank} holds {said_seconds(worst.waits)} there",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+            suspects=suspects,
+            victims=sorted(set(comparable) - {one.rank for one in slow}) if singled else [],
+            unobserved=sorted(set(view.members) - set(comparable)),
+        )
+
+    def _severity(self, worst: _Slow, *, many: bool, singled: bool) -> Severity:
+        if many:
+            return "info"
+        apart = worst.why.ratio >= self.config.apart_ratio and worst.impact >= self.config.apart_impact
+        return "warning" if singled or (apart and worst.steps >= self.config.steps) else "info"
+
+    def _tells(self, one: _Slow) -> bool:
+        return len(one.peers) >= self.config.peers and one.steps >= self.config.steps
+
+    def _settled(self, view: AttemptView, window: AttemptWindow) -> bool:
+        """Whether all profiles of this time that are to be expected have come."""
+        known = self.state.latest
+        if len(known) >= max([len(view.members), *(one.world_size or 0 for one in known.values())]):
+            return True
+        newest = max(one.captured for one in known.values())
+        return newest <= window.end - int(self.config.settle_s * SECOND)
+
+    def _slow(self, sketches: dict[int, Sketch]) -> list[_Slow]:
+        """The ranks of a peer group whose own work takes longer, by a function of it or as a whole."""
+        standing_out = slower_than_peers(sketches, self.config.bounds, self.config.share)
+        found = []
+        for rank in sorted(standing_out):
+            sketch, peers = sketches[rank], [one for one in sorted(sketches) if one != rank]
+            kinds = {peer: totals(sketches[peer]) for peer in peers}
+            others: dict[FunctionKind, float] = {kind: median(kinds[peer][kind] for peer in peers) for kind in KINDS}
+            step = median(span_s(sketches[peer]) for peer in peers)
+            excess = own_s(sketch) - median(own_s(sketches[peer]) for peer in peers)
+            waits = totals(sketch)["collective"]
+            # Who holds up the others has the shortest collective; one that waits as long as they do is no culprit.
+            waits_less = waits < others["collective"] or others["collective"] <= self.config.share * step
+            if step <= 0 or excess < self.config.impact * step or not waits_less:
+                continue
+            why = explained(sketch, others, standing_out[rank], self.config.part)
+            found.append(
+                _Slow(
+                    rank=rank,
+                    why=why,
+                    impact=excess / step,
+                    steps=min(sketch.steps, *(sketches[peer].steps for peer in peers)),
+                    peers=peers,
+                    changed=self._has_changed(rank, sketch, why),
+                    waits=waits,
+                    peers_wait=others["collective"],
+                )
+            )
+        return found
+
+    def _has_changed(self, rank: int, sketch: Sketch, why: Excess) -> bool:
+        before = self.state.before.get(rank)
+        if before is None or why.function is None or before.steps < self.config.steps:
+            return False
+        earlier = slower_than_before(sketch, before, self.config.bounds, self.config.share)
+        return any((one.kind, one.name) == (why.kind, why.name) for one in earlier)
+
+    def _over_time(
+        self, view: AttemptView, window: AttemptWindow, shifted: dict[int, tuple[Sketch, Sketch]]
+    ) -> Anomaly | None:
+        """Steps that take longer than in an earlier profile, where functions of a rank's own explain it."""
+        found: list[tuple[float, int, Excess, Sketch, Sketch]] = []
+        for rank, (before, sketch) in sorted(shifted.items()):
+            grown = span_s(sketch) - span_s(before)
+            own = own_s(sketch) - own_s(before)
+            enough = min(before.steps, sketch.steps) >= self.config.steps
+            if not enough or span_s(sketch) < self.config.growth * span_s(before) or own < self.config.part * grown:
+                continue
+            slower = slower_than_before(sketch, before, self.config.bounds, self.config.share)
+            if slower:
+                why = explained(sketch, totals(before), slower, self.config.part)
+                found.append((own / span_s(before), rank, why, before, sketch))
+        if not found:
+            return None
+        _, rank, why, before, sketch = max(found, key=lambda one: (one[0], -one[1]))
+        also = [one[1] for one in found if one[1] != rank]
+        return self.anomaly(
+            window,
+            "time",
+            onset=min(sketch.captured for _, _, _, _, sketch in found),
+            axis="time",
+            layer="profile",
+            symptom="slowdown",
+            area=why.area,
+            grounds="function_shift",
+            severity="warning",
+            text=f"{why.name} of rank {rank} holds {said_seconds(why.own)} of a step{_calls(why)}, "
+            f"{why.times('what it held in an earlier profile')}; a step takes {said_seconds(span_s(sketch))} "
+            f"instead of {said_seconds(span_s(before))}",
+            peers=f"{said_ranks(also)} likewise" if also else "no other profiled rank shows the like",
+            iteration=view.clock.iteration,
+            phase=view.phase,
+        )
+
+
+def _said(one: _Slow) -> str:
+    return (
+        f"{one.why.name} of rank {one.rank} holds {said_seconds(one.why.own)} of a step on the critical path"
+        f"{_calls(one.why)}"
+    )
+
+
+def _why(why: Excess) -> str:
+    return f"{why.name} holds {said_seconds(why.own)} of a step, {why.times(PEERS)}"
+
+
+def _calls(why: Excess) -> str:
+    """Calls of the function, where it is one."""
+    one = why.function
+    if one is None:
+        return ""
+    return f" ({one.share:.0%} of all time; {one.count} calls of {said_seconds(one.mean)} on average)"

@@ -1,0 +1,204 @@
+"""Profiles of ranks and of moments held against each other: which functions of a rank's own take longer.
+
+What is compared is how long a function holds the critical path of one step. Collectives are waiting, or moving data
+that others wait for as well: who holds up the others has the shortest of them, so they are never compared, only shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from schemas.events import OTHERS
+from schemas.identity import shortened
+from schemas.results import Area, FunctionKind, FunctionShare, Sketch
+from streams.robust import Bounds, contrast
+
+Floats = npt.NDArray[np.float64]
+Key = tuple[FunctionKind, str]
+
+LAYERS: tuple[FunctionKind, ...] = ("gpu", "python", "os")
+"""Kinds of own work in the order in which they explain slowness (SysOM-AI, arXiv 2603.29235)."""
+KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
+_WORDS: dict[str, str] = {
+    "gpu": "GPU kernel",
+    "python": "function",
+    "os": "system or driver call",
+    "collective": "collective",
+}
+_LAYER_WORDS: dict[str, str] = {
+    "gpu": "its own GPU kernels together",
+    "python": "its functions on the CPU together",
+    "os": "its system and driver calls together",
+}
+_DATA = ("data", "load", "fetch", "token", "collate", "augment")
+_LEAST_S = 1e-6
+"""What nobody does takes no time, and no ratio to nothing says anything."""
+_SHOWN_NAME = 120
+
+
+def called(kind: FunctionKind, name: str) -> str:
+    """A function as sentences have it."""
+    return f"{_WORDS[kind]} '{shortened(name, _SHOWN_NAME)}'"
+
+
+def said_seconds(value: float) -> str:
+    """A time as people read it."""
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
+
+
+def span_s(sketch: Sketch) -> float:
+    """How long one step of the profile took, or all of it where it knows no steps (s); 0 where that is not known."""
+    return sketch.step_s or sketch.duration / 1e9
+
+
+def held_s(function: FunctionShare, sketch: Sketch) -> float:
+    """How long a function holds the critical path of one step, or of the profile where it knows no steps."""
+    return function.typical if sketch.steps else function.share * span_s(sketch)
+
+
+def totals(sketch: Sketch) -> dict[FunctionKind, float]:
+    """What all functions of each kind hold together, in the same measure."""
+    found: dict[FunctionKind, float] = dict.fromkeys(KINDS, 0.0)
+    for function in sketch.functions:
+        found[function.kind] += held_s(function, sketch)
+    return found
+
+
+def own_s(sketch: Sketch) -> float:
+    """What the rank's own work holds."""
+    found = totals(sketch)
+    return sum(found[kind] for kind in LAYERS)
+
+
+def alike(sketches: Mapping[int, Sketch]) -> dict[int, Sketch]:
+    """Those that can be compared, of which most are: of jobs of one size, with steps or without.
+
+    Where nobody told when one was taken, only its numbers of steps can say that it shows what the others show.
+    """
+    groups: dict[tuple[str, ...], dict[int, Sketch]] = {}
+    for rank, sketch in sorted(sketches.items()):
+        key = (str(sketch.world_size), str(bool(sketch.steps)), str(sketch.inferred))
+        steps = (str(sketch.first_step), str(sketch.steps)) if sketch.inferred else ()
+        groups.setdefault((*key, *steps), {})[rank] = sketch
+    return max(groups.values(), key=lambda one: (len(one), -min(one)), default={})
+
+
+class Excess(msgspec.Struct, frozen=True):
+    """A function that holds more of a rank's step than of others': ``own`` and ``others`` in seconds.
+
+    ``others`` is the median of the peers, or what it was earlier, or, where ``at_most``, no more than a bound to that:
+    their sketches do not list it. ``function`` is the rank's own.
+    """
+
+    kind: FunctionKind
+    own: float
+    others: float
+    function: FunctionShare | None = None
+    at_most: bool = False
+
+    @property
+    def excess(self) -> float:
+        """How much more, in seconds."""
+        return self.own - self.others
+
+    @property
+    def ratio(self) -> float:
+        """How many times as much."""
+        return self.own / max(self.others, _LEAST_S)
+
+    def times(self, whose: str) -> str:
+        """How many times as much as ``whose``: ``2.10 times its peers' median of 3.00 ms``."""
+        ratio = f"{self.ratio:.2f} times" if self.ratio < 100 else "over 100 times"
+        if self.at_most:
+            return f"at least {ratio} {whose}, which is {said_seconds(self.others)} at most"
+        return f"{ratio} {whose} of {said_seconds(self.others)}"
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+        return _LAYER_WORDS[self.kind] if self.function is None else called(self.kind, self.function.name)
+
+    @property
+    def area(self) -> Area:
+        """The likely side of the fault."""
+        name = self.function.name.lower() if self.function and self.kind == "python" else ""
+        return "data" if any(word in name for word in _DATA) else "compute"
+
+
+def slower_than_peers(sketches: Mapping[int, Sketch], bounds: Bounds, share: float) -> dict[int, list[Excess]]:
+    """By rank its functions that stand out of what peers hold, each with over ``share`` of the rank's own step.
+
+    Besides the bounds over ranks, the excess must be so many deviations of what the function varies by from one step
+    to the next: where inputs differ in length, each step is another rank's.
+    """
+    ranks = sorted(sketches)
+    tables = {rank: _table(sketches[rank]) for rank in ranks}
+    keys = sorted(
+        {
+            (one.kind, one.name)
+            for rank in ranks
+            for one in sketches[rank].functions
+            if one.kind in LAYERS
+            and one.name != OTHERS
+            and held_s(one, sketches[rank]) > share * span_s(sketches[rank])
+        }
+    )
+    if len(ranks) < 2 or not keys:
+        return {}
+    values = np.array([[_value(tables[rank], sketches[rank], key) for rank in ranks] for key in keys])
+    unrest = np.array([[one.unrest if (one := tables[rank].get(key)) else 0.0 for rank in ranks] for key in keys])
+    flags, _, centers = contrast(values, bounds)
+    flags &= values - centers > bounds.mads * np.maximum(np.median(unrest, axis=1, keepdims=True), unrest)
+    found: dict[int, list[Excess]] = {}
+    for row, column in zip(*np.nonzero(flags), strict=True):
+        rank, key = ranks[column], keys[row]
+        function = tables[rank].get(key)
+        own = float(values[row, column])
+        if function is not None and own > share * span_s(sketches[rank]):
+            listed = sum(key in tables[peer] for peer in ranks if peer != rank)
+            rare = 2 * listed <= len(ranks) - 1
+            excess = Excess(key[0], own, float(centers[row, column]), function, rare)
+            found.setdefault(rank, []).append(excess)
+    return found
+
+
+def slower_than_before(sketch: Sketch, before: Sketch, bounds: Bounds, share: float) -> list[Excess]:
+    """The functions of its own that hold more of a rank's step than in an earlier profile of it."""
+    then = _table(before)
+    found = []
+    for one in sketch.functions:
+        own, was = held_s(one, sketch), _value(then, before, (one.kind, one.name))
+        unrest = max(one.unrest, earlier.unrest if (earlier := then.get((one.kind, one.name))) else 0.0)
+        stands_out = own > bounds.ratio * was and own - was > bounds.mads * unrest
+        if one.kind in LAYERS and one.name != OTHERS and own > share * span_s(sketch) and stands_out:
+            found.append(Excess(one.kind, own, was, one, (one.kind, one.name) not in then))
+    return found
+
+
+def explained(sketch: Sketch, others: Mapping[FunctionKind, float], found: Sequence[Excess], part: float) -> Excess:
+    """What explains an excess: the first layer that holds ``part`` of it, by its largest function that stands out.
+
+    ``others`` is what peers hold by kind, or what the rank held earlier. Where no layer holds so much, the one with the
+    most; where no function of it stands out, the layer as a whole.
+    """
+    own = totals(sketch)
+    layers = [Excess(kind, own[kind], others[kind]) for kind in LAYERS]
+    whole = sum(max(one.excess, 0.0) for one in layers)
+    layer = next((one for one in layers if one.excess >= part * whole > 0), max(layers, key=lambda one: one.excess))
+    inside = [one for one in found if one.kind == layer.kind]
+    return max(inside, key=lambda one: (one.excess, one.name), default=layer)
+
+
+def _table(sketch: Sketch) -> dict[Key, FunctionShare]:
+    return {(one.kind, one.name): one for one in sketch.functions}
+
+
+def _value(table: Mapping[Key, FunctionShare], sketch: Sketch, key: Key) -> float:
+    """What a function holds; one that is not listed may hold as much as the largest that was left out."""
+    function = table.get(key)
+    return max(sketch.unlisted * span_s(sketch) if function is None else held_s(function, sketch), _LEAST_S)
