@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
-.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks bench-drift
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,6 +40,9 @@ bench-templates: .venv/run ## lines a second and grouping accuracy beside drain3
 
 bench-stacks: .venv/run ## what a hang of 1,024 to 10,240 ranks costs both stages, and how that grows
 	$(BIN)/python tests/benchmarks/stacks.py
+
+bench-drift: .venv/run ## what is said of 606 healthy series of step times and losses, and of shifts planted into them
+	$(BIN)/python tests/benchmarks/drift.py
 
 format: .venv/run
 	$(BIN)/ruff format .

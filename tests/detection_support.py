@@ -353,6 +353,8 @@ _SYMPTOM = {
     "many_slow": ("step_outlier", "slowdown", "metric", "warning", "space"),
     "own_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "shared_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
+    "job_shift": ("job_drift", "slowdown", "metric", "warning", "time"),
+    "other_steps": ("job_drift", "slowdown", "metric", "info", "time"),
     "unlike_peers": ("gauge_outlier", "slowdown", "metric", "info", "space"),
     "overflow": ("nonfinite", "numerics", "metric", "info", "time"),
     "own_series": ("nonfinite", "numerics", "metric", "critical", "space"),

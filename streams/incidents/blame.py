@@ -26,6 +26,8 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     spatial = [one for one in anomalies if one.grounds in ("slow_and_changed", "slow_against_peers", "many_slow")]
+    if not spatial:
+        return _slower_as_such(anomalies)
     latest = [one for one in spatial if one.end == spatial[-1].end]
     begun = [one for one in spatial if one.end == spatial[0].end]
     base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")
@@ -43,6 +45,12 @@ def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if situation.knows_layout:
         return base.named(Reason.SLOW_KNOWN_LAYOUT, strongest.suspects, area=area)
     return base.nobody(Reason.SLOW_UNKNOWN_LAYOUT, area=area)
+
+
+def _slower_as_such(anomalies: list[Anomaly]) -> Decision:
+    """The job takes longer than its own past, and no contrast of ranks says who: that is certain, and names nobody."""
+    shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
+    return Base.of(anomalies, shifts[0], symptom="slowdown").everybody(Reason.JOB_SLOWER, area=shifts[-1].area)
 
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:

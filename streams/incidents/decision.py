@@ -46,6 +46,7 @@ class Reason(Enum):
     SLOW_AND_CHANGED = "one is slower than its peers and than its own past"
     SLOW_KNOWN_LAYOUT = "one is slower than peers of its role and stage"
     SLOW_UNKNOWN_LAYOUT = "one is slower than others, but roles and stages are not known"
+    JOB_SLOWER = "the job is slower than its own past, and no contrast of its ranks says who"
     MANY_SLOW = "too many are slow for one to be at fault"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"

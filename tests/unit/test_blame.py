@@ -206,12 +206,14 @@ TABLE: list[Row] = [
     ("all drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("shared_shift", [], start=10)], situation(knows_layout=False)),
     ("too many are slow", Reason.MANY_SLOW, [], [slow("many_slow")], situation()),
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
+    ("the job as such is slower", Reason.JOB_SLOWER, [], [anomaly("own_shift", [3]), anomaly("job_shift", start=10)], situation()),
+    ("one holds a slower job up", Reason.SLOW_KNOWN_LAYOUT, [3], [anomaly("job_shift"), slow("slow_against_peers", 3), anomaly("job_shift", start=20)], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
     ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
-SUPPORTED_WITHOUT_NAMES = {Reason.ALL_ALIKE}
+SUPPORTED_WITHOUT_NAMES = {Reason.ALL_ALIKE, Reason.JOB_SLOWER}
 
 
 def named(decision: Decision) -> list[int]:
@@ -254,6 +256,8 @@ def test_every_reason_is_reached() -> None:
         ([error(4, 12, symptom="memory", area="memory")], "memory", "memory", 12),
         ([slow("slow_against_peers", 3, onset=4)], "slowdown", "compute", 4),
         ([slow("many_slow", onset=4)], "slowdown", "workload", 4),
+        ([anomaly("own_shift", [3], onset=2), anomaly("job_shift", onset=4)], "slowdown", "unknown", 4),
+        ([anomaly("job_shift", onset=2), slow("slow_against_peers", 3, onset=4)], "slowdown", "compute", 4),
         ([anomaly("own_series", [5], onset=3)], "numerics", "unknown", 3),
     ],
 )
