@@ -316,6 +316,19 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     return script
 
 
+def diverging(job: str = "diverge", ranks: int = 2) -> Script:
+    """Its loss is far too high from step 31 on, and the loss scale on its floor."""
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 30)
+    script.alive(ranks, 0, 60)
+    for step in range(31, 60):
+        scale = 65536.0 if step < 33 else 1.0
+        line = f"iteration {step:8d}/ 500 | lm loss: {5 + step % 3:.4E} | loss scale: {scale} |"
+        script.log(worker(job, 0), step + 0.53, line, step)
+    return script
+
+
 def talking(job: str = "talk", ranks: int = 8) -> Script:
     """Rank 3 reads its shard again and again from second 40 on; after iteration 50 rank 5 gets no batch.
 

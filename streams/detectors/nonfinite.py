@@ -1,13 +1,13 @@
 """Numerics: a loss or gradient norm that is no number any more, and at which iteration that began.
 
 After a reduction every rank shows the same NaN, so a rank is named only where several ranks report a series of their
-own and exactly one of them shows it first. In half precision a gradient that overflows is part of training: the step is
-skipped, the loss scale goes down, and the next ones are finite again; only if they are not is anything wrong.
+own and exactly one of them shows it first; of pipeline stages it is the one that values, or gradients on their way
+back, went through first. In half precision a gradient that overflows is part of training: the step is skipped, the loss
+scale goes down, and the next ones are finite again; only if they are not is anything wrong.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -16,13 +16,8 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Series, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.numerics import counts_skipped, earliest_stage, is_gradient, is_scale, is_watched, tells_skipped
 from streams.view import AttemptView, AttemptWindow
-
-_GRADIENT = re.compile(r"grad_?norm")
-_SCALE = re.compile(r"(?:^|[/_])loss_scale$")
-_SKIPPED = re.compile(r"(?:^|[/_])skipped$")
-_SKIPPED_NOW = re.compile(r"(?:^|_)skipped_iterations$")
-_WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
 
 
 class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,14 +81,14 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         for summary in window.summaries:
             rank = summary.identity.rank
             for series in summary.series:
-                if rank is None or not _WATCHED.search(series.name) or series.unit in ("ms", "s"):
+                if rank is None or not is_watched(series):
                     continue
                 reported = True
                 finite = self.state.finite.setdefault(series.name, {})
                 known = [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
                 finite[rank] = max(known, default=finite.get(rank, -1))
                 bad = [iteration for iteration, _ in series.nonfinite]
-                if _GRADIENT.search(series.name) and not persists:
+                if is_gradient(series.name) and not persists:
                     overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
                     bad = [iteration for iteration in bad if iteration not in skipped]
                 if bad:
@@ -117,11 +112,11 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
                 values = [
                     (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
                 ]
-                if _SKIPPED_NOW.search(series.name):
+                if tells_skipped(series.name):
                     found.update(at for at, value in values if value > 0)
-                elif _SCALE.search(series.name):
+                elif is_scale(series.name):
                     found.update(at for at, before, value in _steps(self.state.scale, rank, values) if value < before)
-                elif _SKIPPED.search(series.name):
+                elif counts_skipped(series.name):
                     found.update(at for at, before, value in _steps(self.state.skipped, rank, values) if value > before)
         return found
 
@@ -130,7 +125,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         bad: set[int] = set()
         fine: set[int] = set()
         for series in (series for summary in window.summaries for series in summary.series):
-            if _GRADIENT.search(series.name) and series.unit not in ("ms", "s"):
+            if is_gradient(series.name) and series.unit not in ("ms", "s"):
                 bad.update(at for at, _ in series.nonfinite if at in skipped)
                 fine.update(at for at, value in zip(series.iterations, series.values, strict=True) if value is not None)
         longest = self.state.run
@@ -182,12 +177,14 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def _own(self, view: AttemptView, names: list[str], iteration: int) -> list[Suspect]:
         for name in names:
-            first = [rank for rank, found in self.state.first[name].items() if found[0] == iteration]
-            peers = {rank: at for rank, at in self.state.finite[name].items() if rank not in first}
+            showing = sorted(rank for rank, found in self.state.first[name].items() if found[0] == iteration)
+            peers = {rank: at for rank, at in self.state.finite[name].items() if rank not in showing}
             # A peer that has not shown a finite value of that iteration may be no better.
-            fine = all(at >= iteration for at in peers.values())
-            if len(first) == 1 and fine and len(peers) + 1 >= self.config.reporters:
-                rank = first[0]
-                why = f"its own {name} was the first that is not finite, at iteration {iteration}"
-                return [view.suspect(rank, 0.9, why)]
+            if any(at < iteration for at in peers.values()) or len(peers) + len(showing) < self.config.reporters:
+                continue
+            first = earliest_stage(view, name, showing, sorted(peers))
+            if first:
+                where = "in the first pipeline stage whose is" if len(showing) > 1 else "the first that is"
+                why = f"its own {name} was {where} not finite, at iteration {iteration}"
+                return [view.suspect(rank, 0.9 if len(first) == 1 else 0.6, why) for rank in first]
         return []

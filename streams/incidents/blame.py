@@ -53,11 +53,14 @@ def _slower_as_such(anomalies: list[Anomaly]) -> Decision:
     return Base.of(anomalies, shifts[0], symptom="slowdown").everybody(Reason.JOB_SLOWER, area=shifts[-1].area)
 
 
+_NUMERICS = (("own_series", "after_reduction"), ("stays_up",), ("steps_skipped", "scale_collapsed"))
+"""What tells who began, the surest first; a step skipped beside it, and what came back at once, tell nothing."""
+
+
 def _numerics(anomalies: list[Anomaly]) -> Decision:
     base = Base.of(anomalies, anomalies[0], symptom="numerics")
-    # Steps that were skipped beside it say nothing of who began.
-    telling = [one for one in anomalies if one.grounds != "overflow"] or anomalies
-    latest = max(telling, key=lambda one: (one.end, one.id))
+    telling = (found for grounds in _NUMERICS if (found := [one for one in anomalies if one.grounds in grounds]))
+    latest = max(next(telling, anomalies), key=lambda one: (one.end, one.id))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
     return base.nobody(Reason.AFTER_REDUCTION)

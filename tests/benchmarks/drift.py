@@ -17,6 +17,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,25 +52,33 @@ class Step(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What was said of one series: incidents' severities by symptom, and when the drift was first found and warned of.
+    """What was said of one series: incidents' severities by symptom, and the iterations at which losses rose.
 
-    The last three are counts of reported steps, and the iteration from which the shift is said to stand.
+    ``found`` and ``warned`` are how many steps had been reported when the drift was first found and warned of,
+    ``onset`` the iteration from which it is said to stand, ``up`` whether a loss was said to stay up.
     """
 
     incidents: list[tuple[str, str]]
-    spikes: int
+    spikes: list[int]
+    up: bool
     found: int | None
     warned: int | None
     onset: int | None
 
 
-Plant = Callable[[int], float]
-PLANTS: dict[str, Plant] = {
-    "sudden_15": lambda since: 1.15 if since >= 0 else 1.0,
-    "sudden_30": lambda since: 1.3 if since >= 0 else 1.0,
-    "trend_1": lambda since: 1.01 ** min(max(since + 1, 0), 100),
+class Plant(NamedTuple):
+    """By which factors a step is longer and its loss higher, so many steps after the shift was planted."""
+
+    longer: Callable[[int], float]
+    higher: Callable[[int], float]
+
+
+PLANTS = {
+    "sudden_15": Plant(lambda since: 1.15 if since >= 0 else 1.0, lambda since: 2.0 if since == 0 else 1.0),
+    "sudden_30": Plant(lambda since: 1.3 if since >= 0 else 1.0, lambda since: 2.0 if since >= 0 else 1.0),
+    "trend_1": Plant(lambda since: 1.01 ** min(max(since + 1, 0), 100), lambda since: 1.0),
 }
-"""By which factor a step is longer, so many steps after the shift was planted."""
+"""With the first shift the loss is twice as high in one step, with the second from then on."""
 
 
 def series_of(table: Path, word: str) -> list[tuple[str, list[Step]]]:
@@ -86,13 +95,8 @@ def series_of(table: Path, word: str) -> list[tuple[str, list[Step]]]:
 
 
 def times_of(steps: Sequence[Step]) -> list[int]:
-    """When each step's line is printed (ns): where not every step is reported, those between took as long."""
-    now, before, times = BASE, steps[0].iteration - 1, []
-    for step in steps:
-        now += round(step.seconds * max(step.iteration - before, 1) * SECOND)
-        before = step.iteration
-        times.append(now)
-    return times
+    """When each step's line is printed (ns); where not every step is reported, those between take no time here."""
+    return [BASE + round(seconds * SECOND) for seconds in accumulate(step.seconds for step in steps)]
 
 
 def written(steps: Sequence[Step], times: Sequence[int]) -> MemoryLog:
@@ -133,7 +137,8 @@ def said_of(steps: Sequence[Step], since: int = 0) -> Said:
     warnings = [one for one in drifts if one.severity == "warning"]
     return Said(
         incidents=sorted((one.symptom, one.severity) for one in latest.values()),
-        spikes=len({one.iteration for one in anomalies if one.detector == "loss_spike"}),
+        spikes=sorted({one.iteration or 0 for one in anomalies if one.detector == "loss_spike"}),
+        up=any(one.grounds == "stays_up" for one in anomalies),
         found=_done(times, drifts[0]) if drifts else None,
         warned=_done(times, warnings[0]) if warnings else None,
         onset=drifts[0].iteration if drifts else None,
@@ -169,10 +174,15 @@ def judged(named: tuple[str, list[Step]]) -> dict[str, Any]:
     if len(some) < place + 10:
         return result
     for plant, factor in PLANTS.items():
-        changed = [step._replace(seconds=step.seconds * factor(at - place)) for at, step in enumerate(some)]
+        changed = [_planted(step, at - place, factor) for at, step in enumerate(some)]
         lasts = sum(step.seconds for step in changed[place:])
-        result["planted"][plant] = (said_of(changed, place), place, some[place].iteration, lasts)
+        result["planted"][plant] = (said_of(changed, place), place, some[place], lasts)
     return result
+
+
+def _planted(step: Step, since: int, plant: Plant) -> Step:
+    loss = f"{float(step.loss) * plant.higher(since)}" if step.loss else ""
+    return Step(step.iteration, step.seconds * plant.longer(since), loss)
 
 
 def planted_figures(results: list[dict[str, Any]], plant: str) -> dict[str, Any]:
@@ -187,9 +197,26 @@ def planted_figures(results: list[dict[str, Any]], plant: str) -> dict[str, Any]
         "series": len(clean),
         "found": round(len(found) / len(clean), 3) if clean else None,
         "median_delay_steps": _middle([one[0].found - one[1] for one in found]),
-        "median_onset_off": _middle([abs(one[0].onset - one[2]) for one in found]),
+        "median_onset_off": _middle([abs(one[0].onset - one[2].iteration) for one in found]),
         "lasting_90_s": len(lasting),
         "warned": round(len(warned) / len(lasting), 3) if lasting else None,
+    }
+
+
+def loss_figures(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The shares of planted losses that are found: one step alone, and from a step on."""
+    told = [
+        (one["planted"][plant][0], one["planted"][plant][2], plant)
+        for one in results
+        for plant in ("sudden_15", "sudden_30")
+        if plant in one["planted"] and one["planted"][plant][2].loss
+    ]
+    brief = [step.iteration in said.spikes and not said.up for said, step, plant in told if plant == "sudden_15"]
+    lasting = [step.iteration in said.spikes and said.up for said, step, plant in told if plant == "sudden_30"]
+    return {
+        "series": len(brief),
+        "one_step_found": round(sum(brief) / len(brief), 3) if brief else None,
+        "lasting_found": round(sum(lasting) / len(lasting), 3) if lasting else None,
     }
 
 
@@ -210,7 +237,9 @@ def figures(results: list[dict[str, Any]]) -> dict[str, Any]:
         "warning_share": round(len(warnings) / len(results), 4),
         "warnings_by_warm_up": len(by_warm_up),
         "hints": sum(one["healthy"].found is not None for one in results),
-        "loss_spikes": sum(one["healthy"].spikes for one in results),
+        "loss_spikes": sum(len(one["healthy"].spikes) for one in results),
+        "losses_said_to_stay_up": sum(one["healthy"].up for one in results),
+        "planted_losses": loss_figures(results),
         "planted": {plant: planted_figures(results, plant) for plant in PLANTS},
     }
 
@@ -233,9 +262,9 @@ def main() -> int:
         if options.show and (healthy.incidents or healthy.found is not None or healthy.spikes):
             print(one["name"], one["steps"], healthy)
     found = figures(results)
-    for name, value in found.items():
-        for plant, more in value.items() if isinstance(value, dict) else ((None, value),):
-            print(f"{plant or name:24} {more}")
+    for name, value in [*found.items(), *found["planted"].items()]:
+        if name != "planted":
+            print(f"{name:24} {value}")
     print(json.dumps(found))
     return 0
 

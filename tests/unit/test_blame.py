@@ -210,6 +210,11 @@ TABLE: list[Row] = [
     ("one holds a slower job up", Reason.SLOW_KNOWN_LAYOUT, [3], [anomaly("job_shift"), slow("slow_against_peers", 3), anomaly("job_shift", start=20)], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
     ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
+    ("its own loss, which is no number later", Reason.OWN_SERIES, [5], [anomaly("stays_up"), anomaly("own_series", [5], start=10), anomaly("stays_up", start=20)], situation()),
+    ("its own loss stays up", Reason.OWN_SERIES, [5], [anomaly("stays_up", [5]), anomaly("steps_skipped", start=10), anomaly("spike", start=20)], situation()),
+    ("its own loss stays up, then everybody's is no number", Reason.AFTER_REDUCTION, [], [anomaly("stays_up", [5]), anomaly("after_reduction", start=10)], situation()),
+    ("steps are skipped", Reason.AFTER_REDUCTION, [], [anomaly("steps_skipped"), anomaly("spike", [5], start=10)], situation()),
+    ("the loss scale is gone", Reason.AFTER_REDUCTION, [], [anomaly("scale_collapsed")], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
