@@ -324,7 +324,7 @@ def diverging(job: str = "diverge", ranks: int = 2) -> Script:
     script.alive(ranks, 0, 60)
     for step in range(31, 60):
         scale = 65536.0 if step < 33 else 1.0
-        line = f"iteration {step:8d}/ 500 | lm loss: {5 + step % 3:.4E} | loss scale: {scale} |"
+        line = f"iteration {step:8d}/ 500 | lm loss: {12 + step % 3:.4E} | loss scale: {scale} |"
         script.log(worker(job, 0), step + 0.53, line, step)
     return script
 
