@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
-.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks bench-window bench-metrics
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks bench-window bench-metrics bench-drift
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -46,6 +46,9 @@ bench-window: .venv/run ## what a window of a healthy job of 1,024 and 10,240 ra
 
 bench-metrics: .venv/run ## average precision of the per-rank metric score beside EWMA and PCA
 	$(BIN)/python tests/benchmarks/metrics.py
+
+bench-drift: .venv/run ## what is said of 606 healthy series of step times and losses, and of shifts planted into them
+	$(BIN)/python tests/benchmarks/drift.py
 
 format: .venv/run
 	$(BIN)/ruff format .

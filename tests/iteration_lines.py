@@ -223,6 +223,24 @@ LINES = [
         3,
     ),
     Sample(
+        "deepspeed, a step that overflowed",
+        "[2024-09-11 17:52:18,030] [INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+        {"loss_scale": 32768},
+        place="present",
+    ),
+    Sample(
+        "apex, a step that overflowed",
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1.52587890625e-05",
+        {"loss_scale": 1.52587890625e-05},
+        place="present",
+    ),
+    Sample(
+        "fairseq, a step that overflowed",
+        "2021-03-08 12:33:12 | INFO | fairseq.trainer | NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 2.0",
+        {"loss_scale": 2},
+        place="present",
+    ),
+    Sample(
         "openrlhf",
         FRAMEWORKS["openrlhf"].format(step=12),
         {"policy_loss": -0.012, "actor_lr": 9e-07, "lr": 9e-07, "reward": 0.5},

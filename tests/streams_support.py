@@ -127,7 +127,8 @@ class Script:
                     f"step {step} timers (ms): forward_compute {took:.1f} data_load {20 + rank % 3} allreduce_wait 90.5"
                 )
                 self.log(who, second + 0.5 + rank / 1000, text, step)
-            elapsed = f"elapsed time per iteration (ms): 1000.{step % 10}"
+            longer = max(compute(rank, step) for rank in range(ranks)) - 300
+            elapsed = f"elapsed time per iteration (ms): {1000 + longer:.0f}.{step % 10}"
             loss = f"iteration {step:8d}/ 500 | {elapsed} | lm loss: {9 / step:.4E} |"
             self.log(worker(self.job, 0, attempt), second + 0.52, loss, step)
 
@@ -321,6 +322,19 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
         bits = 0x44 if second > 44 else 0x4
         name = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
         script.send(sampler, Metric(time=at(second), name=name, value=bits, unit="bits", device="00000000:9B:00.0"))
+    return script
+
+
+def diverging(job: str = "diverge", ranks: int = 2) -> Script:
+    """Its loss is far too high from step 31 on, and the loss scale on its floor."""
+    script = Script(job)
+    script.start(ranks)
+    script.train(ranks, 1, 30)
+    script.alive(ranks, 0, 60)
+    for step in range(31, 60):
+        scale = 65536.0 if step < 33 else 1.0
+        line = f"iteration {step:8d}/ 500 | lm loss: {12 + step % 3:.4E} | loss scale: {scale} |"
+        script.log(worker(job, 0), step + 0.53, line, step)
     return script
 
 

@@ -1,13 +1,13 @@
 """Numerics: a loss or gradient norm that is no number any more, and at which iteration that began.
 
 After a reduction every rank shows the same NaN, so a rank is named only where several ranks report a series of their
-own and exactly one of them shows it first. In half precision a gradient that overflows is part of training: the step is
-skipped, the loss scale goes down, and the next ones are finite again; only if they are not is anything wrong.
+own and exactly one of them shows it first; of pipeline stages it is the one that values, or gradients on their way
+back, went through first. In half precision a gradient that overflows is part of training: the step is skipped, the loss
+scale goes down, and the next ones are finite again; only if they are not is anything wrong.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -16,14 +16,8 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Series, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.numerics import counts_skipped, earliest_stage, is_gradient, is_scale, is_watched, tells_skipped
 from streams.view import AttemptView, AttemptWindow
-
-_GRADIENT = re.compile(r"grad_?norm")
-_SCALE = re.compile(r"(?:^|[/_])loss_scale$")
-_SKIPPED = re.compile(r"(?:^|[/_])skipped$")
-_SKIPPED_NOW = re.compile(r"(?:^|_)skipped_iterations$")
-_TELLS_SKIPS = re.compile(f"{_SKIPPED_NOW.pattern}|{_SCALE.pattern}|{_SKIPPED.pattern}")
-_WATCHED = re.compile(r"loss(?!_scale)|grad_?norm|perplexity|ppl")
 
 
 class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +71,10 @@ def _steps(
             last[rank] = value
 
 
+def _says_of_skips(name: str) -> bool:
+    return tells_skipped(name) or is_scale(name) or counts_skipped(name)
+
+
 @register
 class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     """Watches losses and gradient norms."""
@@ -91,15 +89,15 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         persists = self._persists(window, skipped)
         overflowed: list[tuple[int, int]] = []
         seen = reported = False
-        for name in filter(_WATCHED.search, window.series):
-            for rank, series in window.series[name]:
-                if series.unit in ("ms", "s"):
+        for name, reports in window.series.items():
+            for rank, series in reports:
+                if not is_watched(series):
                     continue
                 reported = True
                 finite = self.state.finite.setdefault(name, {})
                 finite[rank] = max(_finite(series), default=finite.get(rank, -1))
                 bad = [iteration for iteration, _ in series.nonfinite]
-                if bad and _GRADIENT.search(name) and not persists:
+                if bad and is_gradient(name) and not persists:
                     overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
                     bad = [iteration for iteration in bad if iteration not in skipped]
                 if bad:
@@ -117,14 +115,14 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     def _skipped(self, window: AttemptWindow) -> set[int]:
         """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
         found: set[int] = set()
-        for name in filter(_TELLS_SKIPS.search, window.series):
+        for name in filter(_says_of_skips, window.series):
             for rank, series in window.series[name]:
                 values = [
                     (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
                 ]
-                if _SKIPPED_NOW.search(name):
+                if tells_skipped(name):
                     found.update(at for at, value in values if value > 0)
-                elif _SCALE.search(name):
+                elif is_scale(name):
                     found.update(at for at, before, value in _steps(self.state.scale, rank, values) if value < before)
                 else:
                     found.update(at for at, before, value in _steps(self.state.skipped, rank, values) if value > before)
@@ -134,7 +132,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         """Whether gradients have overflowed for so many steps in a row that a lower loss scale does not help."""
         bad: set[int] = set()
         fine: set[int] = set()
-        for series in (one for name in filter(_GRADIENT.search, window.series) for _, one in window.series[name]):
+        for series in (one for name in filter(is_gradient, window.series) for _, one in window.series[name]):
             if series.unit not in ("ms", "s"):
                 bad.update([at for at, _ in series.nonfinite if at in skipped])
                 fine.update(_finite(series))
@@ -187,12 +185,14 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def _own(self, view: AttemptView, names: list[str], iteration: int) -> list[Suspect]:
         for name in names:
-            first = [rank for rank, found in self.state.first[name].items() if found[0] == iteration]
-            peers = {rank: at for rank, at in self.state.finite[name].items() if rank not in first}
+            showing = sorted(rank for rank, found in self.state.first[name].items() if found[0] == iteration)
+            peers = {rank: at for rank, at in self.state.finite[name].items() if rank not in showing}
             # A peer that has not shown a finite value of that iteration may be no better.
-            fine = all(at >= iteration for at in peers.values())
-            if len(first) == 1 and fine and len(peers) + 1 >= self.config.reporters:
-                rank = first[0]
-                why = f"its own {name} was the first that is not finite, at iteration {iteration}"
-                return [view.suspect(rank, 0.9, why)]
+            if any(at < iteration for at in peers.values()) or len(peers) + len(showing) < self.config.reporters:
+                continue
+            first = earliest_stage(view, name, showing, sorted(peers))
+            if first:
+                where = "in the first pipeline stage whose is" if len(showing) > 1 else "the first that is"
+                why = f"its own {name} was {where} not finite, at iteration {iteration}"
+                return [view.suspect(rank, 0.9 if len(first) == 1 else 0.6, why) for rank in first]
         return []

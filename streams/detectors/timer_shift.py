@@ -1,7 +1,8 @@
 """A rank's verified drift (timer_drift in the rank stage) as a finding of the job: one rank's, or everybody's.
 
 Space decides who, time decides whether and when: a shift that few peers share points at those few and supports a
-spatial finding; a shift that most share is the job's and names nobody. A timer that only one rank prints has no peers.
+spatial finding; a shift that most share is the job's and names nobody. A timer that only one rank prints has no peers,
+and a rank whose timer is back where it was has not shifted.
 """
 
 from __future__ import annotations
@@ -47,8 +48,14 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
         self._remember(window)
         for summary in window.summaries:
             for drift in summary.drifts:
-                if summary.identity.rank is not None and kind_of_timer(drift.metric) == "own":
-                    self.state.drifts.setdefault(drift.metric, {})[summary.identity.rank] = drift
+                if summary.identity.rank is None or kind_of_timer(drift.metric) != "own":
+                    continue
+                drifts = self.state.drifts.setdefault(drift.metric, {})
+                if drift.after < drift.before:
+                    # It is back where it was.
+                    drifts.pop(summary.identity.rank, None)
+                else:
+                    drifts[summary.identity.rank] = drift
                     fresh.setdefault(drift.metric, []).append(summary.identity.rank)
         if over(view):
             return []

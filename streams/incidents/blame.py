@@ -45,11 +45,14 @@ def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: S
     return base.nobody(Reason.MEMORY_OF_ALL_GROWS, area="memory")
 
 
+_NUMERICS = (("own_series", "after_reduction"), ("stays_up",), ("steps_skipped", "scale_collapsed"))
+"""What tells who began, the surest first; a step skipped beside it, and what came back at once, tell nothing."""
+
+
 def _numerics(anomalies: list[Anomaly]) -> Decision:
     base = Base.of(anomalies, anomalies[0], symptom="numerics")
-    # Steps that were skipped beside it say nothing of who began.
-    telling = [one for one in anomalies if one.grounds != "overflow"] or anomalies
-    latest = max(telling, key=lambda one: (one.end, one.id))
+    telling = (found for grounds in _NUMERICS if (found := [one for one in anomalies if one.grounds in grounds]))
+    latest = max(next(telling, anomalies), key=lambda one: (one.end, one.id))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
     return base.nobody(Reason.AFTER_REDUCTION)

@@ -92,7 +92,8 @@ _NAMING = (Reason.SLOW_AND_CHANGED, Reason.SLOW_KNOWN_LAYOUT)
 
 def _without_contrast(anomalies: list[Anomaly]) -> Decision:
     """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike."""
-    return Base.of(anomalies, anomalies[0], symptom="slowdown").nobody(Reason.JOB_SLOWER, area=anomalies[-1].area)
+    shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
+    return Base.of(anomalies, shifts[0], symptom="slowdown").nobody(Reason.JOB_SLOWER, area=shifts[-1].area)
 
 
 def _latest(contrasts: list[Anomaly], situation: Situation) -> list[Anomaly]:

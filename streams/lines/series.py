@@ -17,6 +17,7 @@ from streams.lines.iterations.bars import bar
 from streams.lines.iterations.dashed import dashed
 from streams.lines.iterations.deepspeed import deepspeed
 from streams.lines.iterations.megatron import across_ranks
+from streams.lines.iterations.overflow import overflow
 from streams.lines.iterations.printed_dict import printed_dict
 from streams.lines.iterations.reading import Reading
 from streams.lines.iterations.report import Report
@@ -39,6 +40,7 @@ _READERS: tuple[tuple[str, Callable[[str], Report | None]], ...] = (
     ("{", printed_dict),
     ("%|", bar),
     ("step=", deepspeed),
+    (" loss scale", overflow),
     ("step:", torchtitan),
     ("|", barred),
     (":", dashed),

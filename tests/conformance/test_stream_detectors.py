@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from streams_support import (
     JOBS,
+    diverging,
     leaking,
     library_of,
     profiled,
@@ -56,6 +57,7 @@ def sequences() -> dict[str, Sequence]:
             run(written_log(JOBS[name]()), known=known)
         run(written_log(talking().recording))
         run(written_log(leaking().recording))
+        run(written_log(diverging().recording))
     return found
 
 

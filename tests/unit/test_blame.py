@@ -234,8 +234,15 @@ TABLE: list[Row] = [
     ("a function is slow beside few, and has become so", Reason.FUNCTION_APART, [], [slow("function_apart"), slow("function_shift", start=20)], situation()),
     ("a function has become slow", Reason.FUNCTION_SHIFT, [], [slow("function_shift")], situation()),
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
+    ("the job as such is slower", Reason.JOB_SLOWER, [], [anomaly("own_shift", [3]), anomaly("job_shift", start=10)], situation()),
+    ("one holds a slower job up", Reason.SLOW_KNOWN_LAYOUT, [3], [anomaly("job_shift"), slow("slow_against_peers", 3), anomaly("job_shift", start=20)], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
     ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
+    ("its own loss, which is no number later", Reason.OWN_SERIES, [5], [anomaly("stays_up"), anomaly("own_series", [5], start=10), anomaly("stays_up", start=20)], situation()),
+    ("its own loss stays up", Reason.OWN_SERIES, [5], [anomaly("stays_up", [5]), anomaly("steps_skipped", start=10), anomaly("spike", start=20)], situation()),
+    ("its own loss stays up, then everybody's is no number", Reason.AFTER_REDUCTION, [], [anomaly("stays_up", [5]), anomaly("after_reduction", start=10)], situation()),
+    ("steps are skipped", Reason.AFTER_REDUCTION, [], [anomaly("steps_skipped"), anomaly("spike", [5], start=10)], situation()),
+    ("the loss scale is gone", Reason.AFTER_REDUCTION, [], [anomaly("scale_collapsed")], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
@@ -282,6 +289,8 @@ def test_every_reason_is_reached() -> None:
         ([error(4, 12, symptom="memory", area="memory")], "memory", "memory", 12),
         ([slow("slow_against_peers", 3, onset=4)], "slowdown", "compute", 4),
         ([slow("many_slow", onset=4)], "slowdown", "workload", 4),
+        ([anomaly("own_shift", [3], onset=2), anomaly("job_shift", onset=4)], "slowdown", "unknown", 4),
+        ([anomaly("job_shift", onset=2), slow("slow_against_peers", 3, onset=4)], "slowdown", "compute", 4),
         ([anomaly("own_series", [5], onset=3)], "numerics", "unknown", 3),
     ],
 )

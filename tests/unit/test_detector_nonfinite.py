@@ -129,3 +129,51 @@ def test_a_loss_scale_that_begins_high_is_no_trouble_and_one_that_never_settles_
 def test_two_that_show_it_first_together_are_not_named() -> None:
     found = findings(window({rank: [1.0, NAN if rank in (2, 5) else 1.0, NAN] for rank in range(8)}))
     assert named(found[0]) == [[]]
+
+
+LAYOUT = {"tp": 1, "pp": 4, "dp": 2, "world": 8}
+"""Two pipelines: ranks 0, 2, 4, 6 and 1, 3, 5, 7, in the order of their stages."""
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "silent", "expected"),
+    [
+        ("activation_norm", (2, 4, 6), (), [2]),
+        ("activation_norm", (4, 6), (), [4]),
+        ("activation_norm", (0, 2, 4, 6), (), [0]),
+        ("lm_loss", (6,), (), [6]),
+        # Gradients go back: the last stage that shows it came first.
+        ("local_grad_norm", (0, 2), (), [2]),
+        ("local_grad_norm", (0,), (), [0]),
+        ("activation_norm", (2, 4, 6), (0,), []),
+        ("lm_loss", (6,), (0, 2, 4), []),
+        ("lm_loss", (6,), (0, 1, 2, 3, 4), []),
+        ("activation_norm", (2, 3, 4, 5, 6, 7), (), []),
+        ("activation_norm", (0, 2, 4, 6), (1, 3, 5, 7), []),
+        ("activation_norm", tuple(range(8)), (), []),
+    ],
+)
+def test_of_pipeline_stages_the_first_that_shows_it_is_named_where_the_one_before_is_seen_to_be_fine(
+    name: str, bad: tuple[int, ...], silent: tuple[int, ...], expected: list[int]
+) -> None:
+    made = closed(
+        summary(
+            rank,
+            0,
+            layout=LAYOUT,
+            series=[] if rank in silent else [series(name, 1, [1.0, NAN if rank in bad else 1.0, 1.0], 0)],
+        )
+        for rank in range(8)
+    )
+    ((one,),) = findings(made)
+    assert (named([one]), one.iteration) == ([expected], 2)
+    assert one.grounds == ("own_series" if expected else "after_reduction")
+
+
+def test_all_ranks_of_the_first_stage_that_shows_it_are_told_where_they_share_its_tensors() -> None:
+    layout = {"tp": 2, "pp": 2, "dp": 2, "world": 8}
+    made = closed(
+        summary(rank, 0, layout=layout, series=[series("activation_norm", 1, [1.0, NAN if rank in (4, 5) else 1.0], 0)])
+        for rank in range(8)
+    )
+    assert named(findings(made)[0]) == [[4, 5]]

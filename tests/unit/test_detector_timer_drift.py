@@ -68,6 +68,24 @@ def test_getting_faster_is_no_drift() -> None:
     assert feed(TimerDrift(), values.tolist()) == []
 
 
+def test_a_timer_that_returns_is_told_and_watched_on() -> None:
+    values = noise(14, 500)
+    for step in [*range(100, 200), *range(300, 400)]:
+        values[step] *= 1.5
+    found = feed(TimerDrift(), values.tolist())
+    assert [drift.after > drift.before for drift in found] == [True, False, True, False]
+    assert [abs(drift.iteration - at) <= 10 for drift, at in zip(found, (100, 200, 300, 400), strict=True)] == [
+        True
+    ] * 4
+
+
+def test_lengths_that_vary_need_a_larger_shift() -> None:
+    for factor, least in ((1.15, 0), (1.8, 1)):
+        values = np.random.default_rng(15).lognormal(4.6, 0.2, 400)
+        values[100:] *= factor
+        assert len(feed(TimerDrift(), values.tolist())) == least
+
+
 def test_values_that_are_no_numbers_do_not_blind_it() -> None:
     values = [*noise(10, 200).tolist()]
     values[100:] = [value * 1.6 for value in values[100:]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 from detection_support import at, closed, named, new_view, run, series, stepping, summary
 
 from schemas.results import Anomaly, Drift
@@ -46,6 +47,19 @@ def test_a_shift_that_many_share_is_the_jobs() -> None:
 def test_shifts_that_come_one_after_another_add_up() -> None:
     found = findings([0], [1], [2], [3])
     assert [one[0].grounds for one in found] == ["own_shift", "own_shift", "shared_shift", "shared_shift"]
+
+
+def test_a_rank_that_is_back_where_it_was_counts_no_more() -> None:
+    first = closed(stepping(rank, 0, first=1, series=[series("compute_ms", 1, [100.0] * 10)]) for rank in range(RANKS))
+    shifted, back = drift(), msgspec.structs.replace(drift(), before=150.0, after=100.0)
+    told: list[dict[int, Drift]] = [{0: shifted, 1: shifted}, {0: back, 1: back}, {2: shifted}]
+    made = [
+        closed((summary(r, 10 * at, drifts=[one[r]] if r in one else []) for r in range(RANKS)), 10 * at)
+        for at, one in enumerate(told, 1)
+    ]
+    found = run(TimerShift(), new_view(), [first, *made])
+    assert [named(one) for one in found] == [[], [[0, 1]], [], [[2]]]
+    assert found[-1][0].peers == f"1 of {RANKS} ranks shifted so far"
 
 
 def test_a_timer_that_only_one_rank_prints_says_nothing_of_it() -> None:

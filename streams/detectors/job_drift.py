@@ -1,0 +1,245 @@
+"""The job's own pace (slowness): steps that take longer, or rates that fall, against the job's own past.
+
+Ranks that train together share the duration of a step, so one rank's word stands for all, and nobody is named: who it
+is that holds the others up is for the contrast of ranks to say. A verified shift (``streams/shift.py``) is a hint until
+it has lasted ``least_s``; steps during which somebody's phase turned, as for a checkpoint or an evaluation, do not
+count. Where steps take longer but as many tokens a second are done, or the size of the batch changes, the steps have
+become others.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from schemas.results import Anomaly, Series, Severity
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
+from streams.lines.names import STEP_TIME, in_common
+from streams.lines.phases import QUIET_PHASES
+from streams.shift import Level, ShiftRule, Track, Watcher
+from streams.stall import over
+from streams.timers import scale_ns
+from streams.view import AttemptView, AttemptWindow
+
+SECOND = 1_000_000_000
+MOST_NAMES = 8
+RATES = frozenset({"tokens_per_s", "tflops", "mfu"})
+BATCH = "global_batch_size"
+_WHOLE = re.compile(r"(?:total|step|iteration|iter|batch)(?:_time|_duration)?_m?s$")
+
+
+class JobDriftConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``rule`` makes a shift, which becomes a warning once it has lasted ``least_s``.
+
+    Another rank's word is taken once the one that spoke has reported nothing for ``patience_windows`` windows. A shift
+    is told until no report came for ``patience_reports`` times as long as the last one took, and ``patience_s``.
+    """
+
+    rule: ShiftRule = ShiftRule()
+    least_s: float = 60.0
+    patience_windows: int = 6
+    patience_reports: float = 3.0
+    patience_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("least_s", "patience_windows", "patience_reports", "patience_s"))
+
+
+class Pace(msgspec.Struct, kw_only=True):
+    """One series of the job: whose word it is, up to which iteration and window, and the shift that stands.
+
+    ``gap`` is how far the last two reports lie apart (ns). ``first`` is where the shift began, ``shift`` the latest
+    that was verified.
+    """
+
+    rank: int
+    iteration: int = -1
+    time: int = 0
+    gap: int = 0
+    end: int = 0
+    track: Track = msgspec.field(default_factory=Track)
+    first: Level | None = None
+    shift: Level | None = None
+
+
+class JobDriftState(msgspec.Struct, kw_only=True):
+    """Series by printed name; ``batch`` is the size of the batch that was last printed."""
+
+    paces: dict[str, Pace] = {}
+    batch: float | None = None
+
+
+def common_of(name: str) -> str:
+    """``step_time_s``, or the rate that a series is, by its printed name; empty where it is neither."""
+    common = in_common(name, 1.0)
+    if common is not None and (common[0] == STEP_TIME or common[0] in RATES):
+        return common[0]
+    return STEP_TIME if _WHOLE.match(name) else ""
+
+
+def duration_of(name: str, value: float) -> float:
+    """Seconds of a step, or of one unit of what a rate counts; 0 where the value is neither."""
+    common = in_common(name, value)
+    number = value if common is None else common[1]
+    if number <= 0 or not common_of(name):
+        return 0.0
+    if common is None:
+        return number * scale_ns(name) / SECOND
+    return 1 / number if common[0] in RATES else number
+
+
+@register
+class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
+    """Watches step times and rates of the job as such."""
+
+    name = "job_drift"
+    config_type = JobDriftConfig
+    state_type = JobDriftState
+
+    def __init__(self, config: JobDriftConfig | None = None) -> None:
+        super().__init__(config)
+        self._watchers: dict[str, Watcher] = {}
+
+    def restore(self, raw: msgspec.Raw) -> None:
+        """Take up a written state; river's part follows from the values."""
+        super().restore(raw)
+        self._watchers = {}
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """At most one finding a window, while a shift stands."""
+        turns = sorted({summary.phase_time for summary in window.summaries if summary.phase_time is not None})
+        for name, series in self._speakers(window):
+            self._take(name, series, turns, window)
+        if over(view):
+            return []
+        standing = [name for name, pace in sorted(self.state.paces.items()) if self._stands(pace, window.end)]
+        return [self._finding(view, window, standing)] if standing else []
+
+    def _speakers(self, window: AttemptWindow) -> list[tuple[str, Series]]:
+        """Each series as the rank has it whose word counts: the lowest that prints it, as long as it does."""
+        found: dict[str, tuple[int, Series]] = {}
+        batches: dict[int, Series] = {}
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for series in summary.series if rank is not None else ():
+                if rank is not None and series.name == BATCH:
+                    batches.setdefault(rank, series)
+                elif rank is not None and self._counts(series.name, rank, found):
+                    found[series.name] = (rank, series)
+        for name, (rank, _) in found.items():
+            self._listen(name, rank, window)
+        if batches:
+            self._batch(batches[min(batches)])
+        return [(name, series) for name, (rank, series) in sorted(found.items()) if self.state.paces[name].rank == rank]
+
+    def _counts(self, name: str, rank: int, found: dict[str, tuple[int, Series]]) -> bool:
+        if not common_of(name):
+            return False
+        pace = self.state.paces.get(name)
+        if pace is None and len(self.state.paces) + len(found) >= MOST_NAMES and name not in found:
+            return False
+        if name not in found:
+            return True
+        return rank == pace.rank if pace is not None else rank < found[name][0]
+
+    def _listen(self, name: str, rank: int, window: AttemptWindow) -> None:
+        """Whose word counts from now on; where it is another rank's, all begins anew."""
+        pace = self.state.paces.get(name)
+        patience = self.config.patience_windows * (window.end - window.start)
+        if pace is None or (pace.rank != rank and window.end - pace.end > patience):
+            self.state.paces[name] = Pace(rank=rank)
+            self._watchers.pop(name, None)
+
+    def _batch(self, series: Series) -> None:
+        """A step of another batch size is another step."""
+        for value in series.values:
+            if value is not None and self.state.batch not in (None, value):
+                for name, pace in self.state.paces.items():
+                    self.state.paces[name] = Pace(rank=pace.rank, iteration=pace.iteration, end=pace.end)
+                self._watchers = {}
+            self.state.batch = value if value is not None else self.state.batch
+
+    def _take(self, name: str, series: Series, turns: list[int], window: AttemptWindow) -> None:
+        pace = self.state.paces[name]
+        watcher = self._watcher(name, pace)
+        pace.end = window.end
+        for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
+            if iteration < pace.iteration:
+                # Counted anew or rolled back: what begins again warms up again.
+                pace.track.skipped = 0
+            seconds = 0.0 if value is None else duration_of(name, value)
+            if iteration == pace.iteration or seconds <= 0:
+                continue
+            if not any(pace.time < turn <= time for turn in turns) or pace.time == 0:
+                self._moved(pace, watcher.take(iteration, time, seconds))
+            pace.gap = time - pace.time if pace.time else 0
+            pace.iteration, pace.time = iteration, time
+
+    def _watcher(self, name: str, pace: Pace) -> Watcher:
+        if name not in self._watchers:
+            self._watchers[name] = Watcher(self.config.rule, pace.track)
+        return self._watchers[name]
+
+    def _moved(self, pace: Pace, level: Level | None) -> None:
+        if level is not None and level.returned:
+            pace.first = pace.shift = None
+        elif level is not None:
+            pace.first = pace.first or level
+            pace.shift = level
+
+    def _stands(self, pace: Pace, end: int) -> bool:
+        """Whether a shift stands and steps are still being done."""
+        if pace.shift is None or pace.first is None:
+            return False
+        return end - pace.time <= max(self.config.patience_s * SECOND, self.config.patience_reports * pace.gap)
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, standing: list[str]) -> Anomaly:
+        steps = [name for name in standing if common_of(name) == STEP_TIME]
+        name = (steps or standing)[0]
+        pace = self.state.paces[name]
+        first, shift = pace.first, pace.shift
+        assert first is not None and shift is not None
+        explained = self._explained(steps)
+        lasted = pace.time - first.time
+        warns = lasted >= self.config.least_s * SECOND and not explained and view.phase not in QUIET_PHASES
+        severity: Severity = "warning" if warns else "info"
+        return self.anomaly(
+            window,
+            "job",
+            onset=first.time,
+            axis="time",
+            layer="metric",
+            symptom="slowdown",
+            area="workload" if explained else "unknown",
+            grounds="other_steps" if explained else "job_shift",
+            severity=severity,
+            text=_said(name, first, shift),
+            peers=explained or "the job against its own past; ranks that train together share it",
+            iteration=first.iteration,
+            phase=view.phase,
+        )
+
+    def _explained(self, steps: list[str]) -> str:
+        """Why steps that take longer are no slowness, or that fewer are done while steps take as long as before."""
+        mature = {
+            name: pace
+            for name, pace in self.state.paces.items()
+            if pace.track.skipped and len(pace.track.reference) > 1
+        }
+        rates = [name for name in sorted(mature) if common_of(name) == "tokens_per_s"]
+        timed = [name for name in sorted(mature) if common_of(name) == STEP_TIME]
+        if steps and rates and not any(mature[name].shift for name in rates):
+            return f"{rates[0]} has not fallen: the steps are larger"
+        if not steps and timed:
+            return f"{timed[0]} has not risen: less is done in a step"
+        return ""
+
+
+def _said(name: str, first: Level, shift: Level) -> str:
+    before, after = first.before, shift.after
+    change = f"{abs(after / before - 1):.0%}"
+    if common_of(name) in RATES:
+        return f"{name} fell from {1 / before:.4g} to {1 / after:.4g}: a step's work takes {change} longer"
+    return f"a step takes {after:.4g} s instead of {before:.4g} s, {change} longer ({name})"

@@ -1,0 +1,177 @@
+"""Losses and gradient norms far above their recent past."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from detection_support import at, closed, named, new_view, run, series, summary
+
+from schemas.results import Anomaly
+from streams.detectors.loss_spike import LossSpike, LossSpikeConfig
+from streams.view import AttemptWindow
+
+Values = Sequence[float | None]
+
+
+def usual(steps: int = 120, level: float = 2.5, share: float = 0.02, seed: int = 3) -> list[float]:
+    return [float(value) for value in np.random.default_rng(seed).normal(level, abs(level) * share, steps)]
+
+
+def raised(values: Sequence[float], first: int, last: int, factor: float) -> list[float]:
+    return [value * (factor if first <= step < last else 1.0) for step, value in enumerate(values)]
+
+
+SIGNED = [float(value) for value in np.random.default_rng(1).normal(0, 0.1, 3000)]
+"""As the loss of a policy is."""
+
+
+def windows(ranks: Mapping[int, Values], name: str = "lm_loss", start: float = 0, **fields: Any) -> list[AttemptWindow]:
+    """Ten iterations a window, counted from 0 on."""
+    steps = max(len(values) for values in ranks.values())
+    return [
+        closed(
+            [
+                summary(rank, start + at, series=[series(name, at, values[at : at + 10], start + at)], **fields)
+                for rank, values in sorted(ranks.items())
+                if values[at : at + 10]
+            ],
+            start + at,
+        )
+        for at in range(0, steps, 10)
+    ]
+
+
+def findings(*parts: list[AttemptWindow]) -> list[Anomaly]:
+    seen = run(LossSpike(), new_view(), [window for part in parts for window in part])
+    return [one for found in seen for one in found]
+
+
+def told(found: list[Anomaly]) -> list[tuple[str, str, int | None]]:
+    return sorted({(one.grounds, one.severity, one.iteration) for one in found}, key=str)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("lm_loss", raised(usual(), 60, 61, 3.0), [("spike", "info", 60)]),
+        ("lm_loss", raised(usual(), 60, 65, 2.0), [("spike", "info", 60)]),
+        ("lm_loss", raised(usual(), 65, 120, 2.0), [("spike", "info", 65), ("stays_up", "warning", 65)]),
+        ("loss", raised(usual(), 60, 120, 40.0), [("stays_up", "warning", 60)]),
+        ("grad_norm", raised(usual(level=0.3, share=0.3), 60, 62, 20.0), [("spike", "info", 60)]),
+        ("grad_norm", raised(usual(level=0.3, share=0.3), 60, 120, 20.0), [("spike", "info", 60)]),
+        ("critic/vf_loss", raised(usual(), 60, 120, 4.0), [("spike", "info", 60)]),
+        ("actor/pg_loss", [*SIGNED[:100], 5.0, *SIGNED], [("spike", "info", 100)]),
+        ("loss", [*SIGNED[:100], *[5.0] * 60], [("spike", "info", 100)]),
+    ],
+)
+def test_what_is_far_above_its_past_is_told_from_its_iteration_on(
+    name: str, values: list[float], expected: list[tuple[str, str, int]]
+) -> None:
+    found = findings(windows({7: values}, name))
+    assert told(found) == expected
+    assert not any(named(found))
+    assert all(one.onset == at(float(one.iteration or 0)) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("lm_loss", usual(3000, share=0.15)),
+        ("lm_loss", [1e4 * 0.9**step + 2.5 for step in range(200)]),
+        ("lm_loss", [10.8 - 8 * step / 500 for step in range(500)]),
+        ("lm_loss", raised(usual(15), 10, 15, 5.0)),
+        ("lm_loss", [2.5] * 200),
+        ("lm_loss", [0.0] * 200),
+        ("loss", [step / 1000 for step in range(300)]),
+        ("lm_loss", [2.5, None, float("nan"), float("inf")] * 50),
+        ("grad_norm", usual(3000, share=0.3)),
+        ("grad_norm", raised(usual(), 60, 62, 3.0)),
+        ("loss", SIGNED),
+        ("kl_loss", raised(usual(), 60, 120, 9.0)),
+        ("entropy_loss", raised(usual(), 60, 120, 9.0)),
+        ("loss_scale", raised(usual(), 60, 120, 9.0)),
+        ("elapsed_time_per_iteration_ms", raised(usual(), 60, 120, 9.0)),
+        ("grad_norm_ms", raised(usual(), 60, 120, 9.0)),
+    ],
+)
+def test_what_is_usual_says_nothing(name: str, values: Values) -> None:
+    assert findings(windows({7: values}, name)) == []
+
+
+def test_a_loss_that_stays_up_becomes_the_usual_one_in_the_end() -> None:
+    found = findings(windows({7: raised(usual(600), 60, 600, 3.0)}))
+    assert {one.iteration for one in found} == {60}
+    assert found[-1].end < at(400)
+
+
+def test_a_rank_that_rises_before_all_others_is_named_and_one_whose_rise_stays_its_own_is_not() -> None:
+    before = {rank: raised(usual(seed=rank), 62 if rank == 2 else 64, 120, 3.0) for rank in range(4)}
+    found = findings(windows(before))
+    assert told(found) == [("spike", "info", 62), ("stays_up", "warning", 62)]
+    assert set(map(tuple, named(found))) == {(2,)}
+    alone = {rank: raised(usual(seed=rank), 62, 120 if rank == 2 else 0, 3.0) for rank in range(4)}
+    assert findings(windows(alone)) == []
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        {rank: raised(usual(), 62, 120, 3.0) for rank in range(4)},
+        {rank: raised(usual(seed=rank), 62 if rank in (1, 2) else 64, 120, 3.0) for rank in range(4)},
+        {rank: raised(usual(seed=rank), 40 if rank == 2 else 64, 120, 3.0) for rank in range(4)},
+        {rank: raised(usual(seed=rank), 62 if rank == 2 else 64, 120, 3.0) for rank in (2, 3)},
+        {2: raised(usual(), 62, 120, 3.0), 0: usual(58), 1: usual(58)},
+    ],
+)
+def test_who_did_not_rise_alone_and_just_before_is_not_named(ranks: dict[int, list[float]]) -> None:
+    found = findings(windows(ranks))
+    assert found
+    assert not any(named(found))
+
+
+def test_a_rank_of_a_pipeline_is_not_named_for_what_came_through_earlier_stages() -> None:
+    before = {rank: raised(usual(seed=rank), 62 if rank == 2 else 64, 120, 3.0) for rank in range(4)}
+    found = findings(windows(before, layout={"tp": 1, "pp": 2, "dp": 2, "world": 4}))
+    assert found
+    assert not any(named(found))
+
+
+def test_lines_that_a_window_parts_are_put_together() -> None:
+    early = {rank: usual(60 + (5 if rank < 2 else 0), seed=rank) for rank in range(4)}
+    parts = [
+        closed(
+            [
+                summary(rank, 60, series=[series("lm_loss", len(values), raised(usual(30), 0, 30, 3.0), 60)])
+                for rank, values in early.items()
+            ],
+            60,
+        )
+    ]
+    found = findings(windows(early), parts)
+    assert not any(named(found))
+
+
+def test_iterations_that_go_back_and_ranks_that_leave_and_join_are_lived_with() -> None:
+    both = windows({0: usual(60), 1: usual(60)})
+    again = windows({0: usual(60), 1: usual(60)}, start=60)
+    one_left = windows({1: [*usual(60), *raised(usual(60), 20, 60, 3.0)]}, start=120)[6:]
+    found = findings(both, again, one_left)
+    assert ("stays_up", "warning", 80) in told(found)
+
+
+def test_state_is_bounded() -> None:
+    detector = LossSpike()
+    for at_name in range(40):
+        run(detector, new_view(), windows({7: usual(50)}, f"loss_{at_name}_loss"))
+    silent = windows({0: usual(10), 1: usual(5000)})
+    run(detector, new_view(), silent[:1] + [closed([*one.of(1), summary(0, 0)], 10) for one in silent[1:]])
+    assert len(detector.state.courses) <= 8
+    assert max(len(course.pending) for course in detector.state.courses.values()) <= 512
+
+
+def test_a_config_that_cannot_work_is_refused() -> None:
+    with pytest.raises(ValueError, match="loss_spike"):
+        LossSpikeConfig(least=100)
