@@ -21,6 +21,7 @@ from producers.readers import (
     inspector,
     launcher,
     metrics,
+    op_timings,
     pickled,
     pids,
     plain,
@@ -62,6 +63,8 @@ class Contents(msgspec.Struct):
     dumps: list[dumps.Dump] = []
     stacks: list[Dumped] = []
     reports: list[ras.Reports] = []
+    timings: list[op_timings.Timings] = []
+    layouts: list[op_timings.Layout] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -86,6 +89,7 @@ class Contents(msgspec.Struct):
             + sum(len(dump.entries) for dump in self.dumps)
             + sum(len(dumped.samples) for dumped in self.stacks)
             + sum(len(one.reports) for one in self.reports)
+            + sum(one.rows for one in self.timings)
         )
 
 
@@ -110,6 +114,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
         else:
             _tell_apart(console, contents)
     contents.consoles = []
+    contents.unused.extend(op_timings.notes(contents.timings, contents.layouts))
     _say_whose(contents)
     if progress and sources:
         progress("", len(sources), len(sources))
@@ -122,8 +127,8 @@ def _read(source: Source, contents: Contents) -> str:
         return _read_rank(source, place, contents)
     if not source.size:
         return _read_empty(source, contents)
-    if pickled.is_pickle(source.path):
-        return _read_dump(source, contents)
+    if read_whole := _reader_of(source):
+        return read_whole(source, contents)
     if is_packed(source.path) or is_binary(source.path):
         return _read_holed(source, contents)
     if kind := _table_of(source):
@@ -132,6 +137,15 @@ def _read(source: Source, contents: Contents) -> str:
         return ""
     # A launcher's log may begin with a bracket too, so it is looked for before JSON.
     return "" if _read_text(source, contents) else _read_json(source, contents)
+
+
+def _reader_of(source: Source) -> Callable[[Source, Contents], str] | None:
+    """Who reads a file that is told by how it begins or what it is called, null where lines have to tell."""
+    if pickled.is_pickle(source.path):
+        return _read_dump
+    if op_timings.is_parquet(source.path):
+        return _read_timings
+    return _read_layout if op_timings.is_layout(source) else None
 
 
 def _read_empty(source: Source, contents: Contents) -> str:
@@ -214,6 +228,25 @@ def _read_holed(source: Source, contents: Contents) -> str:
     if is_packed(source.path):
         return "compressed; unpack it to have it read"
     return "binary file" if is_archive(source.path) or not _read_text(source, contents) else ""
+
+
+def _read_timings(source: Source, contents: Contents) -> str:
+    try:
+        found = op_timings.read(source)
+    except ValueError as error:
+        return str(error)
+    if found is None:
+        return UNRECOGNISED
+    contents.timings.append(found)
+    return ""
+
+
+def _read_layout(source: Source, contents: Contents) -> str:
+    try:
+        contents.layouts.append(op_timings.read_layout(source))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _table_of(source: Source) -> str:
