@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from traced_job import TracedJob, slow_worker
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from producers.batches import batch
@@ -22,6 +23,7 @@ from schemas.events import (
     Event,
     Frame,
     Heartbeat,
+    Job,
     Log,
     Metric,
     Stack,
@@ -312,6 +314,23 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     kernel = Identity(job=job, node=node_of(2), rank_reason="log of a node", process_type="kernel")
     xid = "NVRM: Xid (PCI:0000:0f:00): 94, pid=7, name=python3, Ch 00000008"
     script.send(kernel, Log(time=at(46), stream="kernel", text=xid, process_type="kernel"))
+    return script
+
+
+def traced(job: str = "traced", ranks: int = 8, steps: int = 24) -> Script:
+    """Four replicas of two stages, all operations timed: one worker of the last stage computes twice as long."""
+    script = Script(job)
+    timed = TracedJob(work=slow_worker(1, 1), dp=ranks // 2, pp=2, steps=steps, microbatches=4)
+    places = timed.places()
+    script.start(ranks)
+    for number, found in enumerate(timed.timelines().values()):
+        for rank, timeline in found.items():
+            at_ = {"dp": places[rank][0], "pp": places[rank][1]}
+            who = worker(job, rank, coordinates=at_)
+            if number == 0:
+                script.send(who, Job(time=at(0.5), layout={"dp": timed.dp, "pp": timed.pp}))
+            script.send(who, msgspec.structs.replace(timeline, time=at(number + 1 + rank / 10)))
+    script.alive(ranks, 0, steps)
     return script
 
 

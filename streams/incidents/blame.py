@@ -6,6 +6,7 @@ The order of blame is that of detectors.md section 3; hangs and crashes have a m
 from __future__ import annotations
 
 from schemas.results import Anomaly, Area
+from streams.incidents.counterfactual import by_played_steps
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
 from streams.incidents.situation import Situation
 from streams.incidents.standstill import at_its_place, faults_alone, standstill
@@ -26,6 +27,9 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     spatial = [one for one in anomalies if one.grounds in ("slow_and_changed", "slow_against_peers", "many_slow")]
+    played = by_played_steps(anomalies, spatial)
+    if played is not None:
+        return played
     latest = [one for one in spatial if one.end == spatial[-1].end]
     begun = [one for one in spatial if one.end == spatial[0].end]
     base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from streams_support import JOBS, library_of, records, run, slowing, steady, talking, written_log
+from streams_support import JOBS, library_of, records, run, slowing, steady, talking, traced, written_log
 
 import streams.detectors
 from schemas.codec import decode, encode
@@ -43,6 +43,7 @@ def sequences() -> dict[str, Sequence]:
         for name in ("hang", "slow", "restart", "killed", "ailing"):
             run(written_log(JOBS[name]()), known=known)
         run(written_log(talking().recording))
+        run(written_log(traced().recording))
     return found
 
 
