@@ -126,7 +126,11 @@ def _read(source: Source) -> Timings | None:
     if not taken:
         raise ValueError("op timings without a row")
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return _usable(source.file, list(names), whole, left_out)
+    # Names in alphabetical order, whichever came first.
+    ordered = sorted(names)
+    place = np.array([*(ordered.index(name) for name in names), -1], dtype=np.int64)
+    whole["optype"] = place[whole["optype"]]
+    return _usable(source.file, ordered, whole, left_out)
 
 
 def _wrong_types(schema: Any) -> list[str]:
@@ -193,7 +197,8 @@ def _usable(file: str, names: list[str], whole: dict[str, npt.NDArray[Any]], lef
     columns = {"starts": starts, "durations": durations, "operations": kept.pop("optype"), **kept}
     columns.setdefault("mb_id", np.full(len(starts), -1))
     columns.setdefault("mc", np.full(len(starts), -1))
-    order = np.lexsort((columns["operations"], starts, columns["rank"], columns["step"]))
+    ties = [columns[name] for name in ("mc", "mb_id", "durations", "operations")]
+    order = np.lexsort((*ties, starts, columns["rank"], columns["step"]))
     columns = {name: values[order] for name, values in columns.items()}
     if len(order):
         _, of = np.unique(columns["step"], return_inverse=True)
