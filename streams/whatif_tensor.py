@@ -23,6 +23,8 @@ Place = tuple[int, int]
 SECOND = 1_000_000_000
 MOST_VALUES = 6_000_000
 """Of the tensor; of more steps than fit the last ones are taken."""
+MOST_SLOTS = 60_000
+"""Operations of all stages in one step; each is played by itself."""
 
 
 LACKING = 0.8
@@ -87,7 +89,9 @@ def laid_over(steps: Mapping[int, Mapping[Place, Timeline]]) -> Trace:
     width = sum(len(shape.slots) for shape in first.values())
     if not width:
         raise NoTrace("the timelines hold no operation")
-    chosen = chosen[-max(1, MOST_VALUES // max(1, width * len(replicas))) :]
+    if width > MOST_SLOTS or width * len(replicas) > MOST_VALUES:
+        raise NoTrace(f"a step has {width} operations at each of {len(replicas)} replicas, which are too many")
+    chosen = chosen[-(MOST_VALUES // (width * len(replicas))) :]
     blocks, slots = [], []
     for number, stage in enumerate(stages):
         order = np.lexsort((np.arange(len(first[stage].starts)), first[stage].starts))

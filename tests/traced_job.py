@@ -24,10 +24,14 @@ class Operation(msgspec.Struct, frozen=True):
     start: float
     duration: float
     microbatch: int = -1
+    chunk: int = -1
 
 
 class TracedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """Replica ``d`` of stage ``p`` is rank ``ranks[p * dp + d]``; ``gap_s`` passes before every forward."""
+    """Replica ``d`` of stage ``p`` is rank ``ranks[p * dp + d]``; ``gap_s`` passes before every forward.
+
+    Each stage has ``chunks`` parts of the model, which microbatches go through in turn (virtual pipeline stages).
+    """
 
     work: Work
     dp: int = 4
@@ -36,6 +40,7 @@ class TracedJob(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 6
     first_step: int = 10
     gap_s: float = 0.0
+    chunks: int = 1
     ranks: tuple[int, ...] = ()
 
     def rank(self, stage: int, replica: int) -> int:
@@ -84,42 +89,46 @@ class TracedJob(msgspec.Struct, frozen=True, kw_only=True):
                     order.pop(0)
         return enumerate(found)
 
-    def _order(self, stage: int) -> Iterator[tuple[str, int]]:
-        ahead = min(self.pp - stage - 1, self.microbatches)
-        yield from (("forward", number) for number in range(ahead))
+    def _order(self, stage: int) -> Iterator[tuple[str, int, int]]:
+        """1F1B; of several model chunks all forwards before all backwards."""
+        ahead = min(self.pp - stage - 1, self.microbatches) if self.chunks == 1 else self.microbatches
+        for chunk in range(self.chunks):
+            yield from (("forward", number, chunk) for number in range(ahead))
         for number in range(ahead, self.microbatches):
-            yield "forward", number
-            yield "backward", number - ahead
-        yield from (("backward", number) for number in range(self.microbatches - ahead, self.microbatches))
+            yield "forward", number, 0
+            yield "backward", number - ahead, 0
+        for chunk in reversed(range(self.chunks)):
+            yield from (("backward", number, chunk) for number in range(self.microbatches - ahead, self.microbatches))
 
     def _run(
         self,
         step: int,
         replica: int,
         stage: int,
-        what: tuple[str, int],
+        what: tuple[str, int, int],
         free: list[float],
         done: dict[tuple[str, int, int], float],
         found: list[list[Operation]],
     ) -> bool:
         """Run the next computing of a stage; false while what it needs has not been computed."""
-        direction, number = what
+        direction, number, chunk = what
         onward = 1 if direction == "forward" else -1
-        before, after = stage - onward, stage + onward
+        here = chunk * self.pp + stage
+        before, after = here - onward, here + onward
         begun = free[stage] + (self.gap_s if direction == "forward" else 0.0)
-        if 0 <= before < self.pp:
+        if 0 <= before < self.pp * self.chunks:
             sent = done.get((direction, before, number))
             if sent is None:
                 return False
             there = max(sent, begun) + TRANSFER_S
             found[stage].append(Operation(f"{direction}-recv", begun, there - begun))
-            found[before].append(Operation(f"{direction}-send", sent, there - sent))
+            found[before % self.pp].append(Operation(f"{direction}-send", sent, there - sent))
             begun = there
-        took = self.work(step, stage, replica, number)[direction == "backward"]
-        found[stage].append(Operation(f"{direction}-compute", begun, took, number))
+        took = self.work(step, stage, replica, number)[direction == "backward"] / self.chunks
+        found[stage].append(Operation(f"{direction}-compute", begun, took, number, chunk))
         free[stage] = begun + took
-        if 0 <= after < self.pp:
-            done[direction, stage, number] = free[stage]
+        if 0 <= after < self.pp * self.chunks:
+            done[direction, here, number] = free[stage]
         return True
 
 
@@ -133,6 +142,7 @@ def timeline_of(own: list[Operation], step: int, time: int) -> Timeline:
         starts=[round(one.start * 1e9) for one in own],
         durations=[round(one.duration * 1e9) for one in own],
         microbatches=[one.microbatch for one in own],
+        chunks=[one.chunk for one in own],
     )
 
 

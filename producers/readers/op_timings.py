@@ -35,7 +35,10 @@ from schemas.identity import MOST_RANKS, Identity
 MAGIC = b"PAR1"
 MOST_BYTES = 256 * 1024 * 1024
 MOST_UNPACKED = 1024 * 1024 * 1024
-MOST_ROWS = 4_000_000
+MOST_ROWS = 2_000_000
+"""That are kept: those of the last steps."""
+MOST_SEEN = 50_000_000
+MOST_STEPS = 100_000
 MOST_NAMES = 256
 LONGEST_NAME = 100
 MOST_OPERATIONS = 8_192
@@ -113,16 +116,18 @@ def _read(source: Source) -> Timings | None:
         unpacked = sum(told.row_group(at).total_byte_size for at in range(told.num_row_groups))
         if unpacked > MOST_UNPACKED:
             raise ValueError(f"holds {unpacked} bytes unpacked, more than {MOST_UNPACKED}")
+        if told.num_rows > MOST_SEEN:
+            raise ValueError(f"holds {told.num_rows} rows, more than {MOST_SEEN}")
         wanted = [*_WHOLE, *_MEASURED, "optype", *(name for name in _OPTIONAL if name in schema.names)]
+        first, left_out = _first_step(file)
         names: dict[str, int] = {}
         parts, taken = [], 0
         for batch in file.iter_batches(batch_size=65_536, columns=wanted):
             part = _part(batch, names)
-            parts.append({name: values[: MOST_ROWS - taken] for name, values in part.items()})
+            late = part["step"] >= first
+            parts.append({name: values[late][: MOST_ROWS - taken] for name, values in part.items()})
+            left_out += int(late.sum()) - len(parts[-1]["step"])
             taken += len(parts[-1]["step"])
-            if taken >= MOST_ROWS:
-                break
-        left_out = max(told.num_rows - taken, 0)
     if not taken:
         raise ValueError("op timings without a row")
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -131,6 +136,24 @@ def _read(source: Source) -> Timings | None:
     place = np.array([*(ordered.index(name) for name in names), -1], dtype=np.int64)
     whole["optype"] = place[whole["optype"]]
     return _usable(source.file, ordered, whole, left_out)
+
+
+def _first_step(file: Any) -> tuple[int, int]:
+    """From which step on there is room for all rows, and how many rows are of steps before it."""
+    counted: dict[int, int] = {}
+    for batch in file.iter_batches(batch_size=65_536, columns=["step"]):
+        steps, counts = np.unique(_whole_numbers(batch.column("step")), return_counts=True)
+        for step, count in zip(steps.tolist(), counts.tolist(), strict=True):
+            counted[step] = counted.get(step, 0) + count
+        if len(counted) > MOST_STEPS:
+            raise ValueError(f"op timings of more than {MOST_STEPS} steps")
+    room, first = MOST_ROWS, -(2**63)
+    for step in sorted(counted, reverse=True):
+        room -= counted[step]
+        if room < 0 and first > -(2**63):
+            return first, sum(count for other, count in counted.items() if other < first)
+        first = step
+    return -(2**63), 0
 
 
 def _wrong_types(schema: Any) -> list[str]:
@@ -156,9 +179,12 @@ def _part(batch: Any, names: dict[str, int]) -> dict[str, npt.NDArray[Any]]:
         elif name in _MEASURED:
             found[name] = column.cast("float64").to_numpy(zero_copy_only=False)
         else:
-            filled = column.cast("int64", safe=False).fill_null(-1)
-            found[name] = filled.to_numpy(zero_copy_only=False)
+            found[name] = _whole_numbers(column)
     return found
+
+
+def _whole_numbers(column: Any) -> _Numbers:
+    return np.asarray(column.cast("int64", safe=False).fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _named(column: Any, names: dict[str, int]) -> _Numbers:
@@ -175,7 +201,7 @@ def _named(column: Any, names: dict[str, int]) -> _Numbers:
 
 def _usable(file: str, names: list[str], whole: dict[str, npt.NDArray[Any]], left_out: int) -> Timings:
     """The rows that make sense, in canonical order."""
-    skipped = {f"rows beyond the first {MOST_ROWS}": left_out} if left_out else {}
+    skipped = {f"rows beyond the {MOST_ROWS} of the last steps": left_out} if left_out else {}
     start, duration = whole["start_ts"], whole["duration"]
     with np.errstate(invalid="ignore"):
         timed = (np.abs(start) <= LONGEST_S) & (duration >= 0) & (duration <= LONGEST_S)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.events import Timeline
-from schemas.results import Anomaly, Area
+from schemas.results import Anomaly, Area, Severity
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.view import AttemptView, AttemptWindow
@@ -129,7 +129,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         player = Player(steps)
         result = what_if(player)
         if len(result.steps) < self.config.steps:
-            raise NoTrace(f"only {len(result.steps)} of {len(taken)} steps are alike")
+            raise NoTrace(f"only {len(result.steps)} of {len(taken)} steps fit together")
         at = {
             (stage, replica): sorted(ranks[result.replicas[replica], result.stages[stage]])
             for stage in range(len(result.stages))
@@ -147,7 +147,6 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         ]
         blamed = {suspect.rank for suspect in suspects}
         slow_in = [at for at in range(len(result.steps)) if any(slow.flagged[place][at] for place in places)]
-        critical = cause is Cause.WORKERS and result.slowdown >= self.config.critical
         return self.anomaly(
             window,
             "steps",
@@ -157,7 +156,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             symptom="slowdown",
             area=_AREAS.get(cause, "unknown"),
             grounds=cause.value,
-            severity="critical" if critical else "warning",
+            severity=self._severity(result, cause),
             text=said(result, cause, slow, ranks, view.layout.get("tp", 1)),
             peers=peers_said(result, cause, slow),
             iteration=result.steps[slow_in[0] if slow_in else 0],
@@ -165,6 +164,12 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             suspects=suspects,
             victims=sorted({rank for own in ranks.values() for rank in own} - blamed) if blamed else [],
         )
+
+    def _severity(self, result: WhatIf, cause: Cause) -> Severity:
+        """What passes between operations may be work that was not timed; it explains slowness that others find."""
+        if cause is Cause.BETWEEN:
+            return "info"
+        return "critical" if cause is Cause.WORKERS and result.slowdown >= self.config.critical else "warning"
 
     def _not_played(self, view: AttemptView, window: AttemptWindow, onset: int, step: int, reason: str) -> Anomaly:
         return self.anomaly(

@@ -55,7 +55,6 @@ class Reason(Enum):
     WHAT_IF_COMMUNICATION = (
         "communication takes longer than it usually does, and no worker computes longer than its peers"
     )
-    WHAT_IF_BETWEEN = "time passes between operations, and nothing tells whose"
     WHAT_IF_SEVERAL = "what slows steps down has several causes, and none explains most of it"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"

@@ -217,7 +217,7 @@ TABLE: list[Row] = [
     ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
     ("work varies", Reason.WHAT_IF_VARIATION, [], [slow("what_if_variation")], situation()),
     ("communication is slow", Reason.WHAT_IF_COMMUNICATION, [], [slow("what_if_communication")], situation()),
-    ("time passes between operations", Reason.WHAT_IF_BETWEEN, [], [slow("what_if_between")], situation()),
+    ("time between operations decides nothing", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("slow_against_peers", 2), slow("what_if_between")], situation()),
     ("several causes", Reason.WHAT_IF_SEVERAL, [], [slow("what_if_several")], situation()),
     ("steps that cannot be played decide nothing", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("slow_against_peers", 2), slow("not_played", severity="info")], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),

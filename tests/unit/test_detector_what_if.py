@@ -66,6 +66,12 @@ def test_a_finding_names_the_worker_or_says_why_it_is_nobody(
     assert "S = " in one.text and "M_W = " in one.peers and "M_S = " in one.peers
 
 
+def test_time_between_operations_is_information() -> None:
+    """It may be work that was not timed."""
+    one = found_in(job_of(even(), gap_s=0.1))
+    assert (one.grounds, one.severity, one.area, one.suspects) == ("what_if_between", "info", "data", [])
+
+
 def test_a_job_in_which_all_are_alike_gives_no_finding() -> None:
     assert findings(window_of(job_of(even()))) == [[]]
 
@@ -125,12 +131,12 @@ def test_of_ranks_that_share_a_place_none_is_named() -> None:
 
 def without_sends(one: Timeline) -> Timeline:
     kept = [at for at, code in enumerate(one.operations) if not one.names[code].endswith("send")]
-    columns = ("operations", "starts", "durations", "microbatches")
+    columns = ("operations", "starts", "durations", "microbatches", "chunks")
     return msgspec.structs.replace(one, **{name: [getattr(one, name)[at] for at in kept] for name in columns})
 
 
 def emptied(one: Timeline) -> Timeline:
-    return msgspec.structs.replace(one, operations=[], starts=[], durations=[], microbatches=[])
+    return msgspec.structs.replace(one, operations=[], starts=[], durations=[], microbatches=[], chunks=[])
 
 
 @pytest.mark.parametrize(

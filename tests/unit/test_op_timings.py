@@ -257,14 +257,27 @@ def test_a_folder_with_nothing_usable_says_so(tmp_path: Path) -> None:
         read_recording(tmp_path)
 
 
-def test_rows_and_operations_beyond_the_bounds_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op_timings, "MOST_ROWS", 100)
+def test_of_more_rows_than_there_is_room_for_the_last_steps_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = len(SMALL["step"])
+    for room, steps, left_out in ((rows - 1, {11, 12}, rows // 3), (rows // 3, {12}, rows * 2 // 3)):
+        monkeypatch.setattr(op_timings, "MOST_ROWS", room)
+        recording = read_recording(write(tmp_path, SMALL))
+        assert {step for step, _ in timelines(recording)} == steps
+        assert notes(recording)[f"rows beyond the {room} of the last steps"] == left_out
+
+
+def test_of_a_step_that_is_too_large_by_itself_the_rest_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(op_timings, "MOST_ROWS", 20)
     monkeypatch.setattr(op_timings, "MOST_OPERATIONS", 5)
     recording = read_recording(write(tmp_path, SMALL))
-    assert notes(recording)["rows beyond the first 100"] == len(SMALL["step"]) - 100
+    assert notes(recording)["rows beyond the 20 of the last steps"] == len(SMALL["step"]) - 20
     found = timelines(recording).values()
     assert max(len(one.operations) for one in found) == 5
-    assert sum(len(one.operations) + one.left_out for one in found) == 100
+    assert sum(len(one.operations) + one.left_out for one in found) == 20
 
 
 def test_a_table_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,6 +285,13 @@ def test_a_table_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatc
     source = Source(path, path.name, path.stat().st_size)
     monkeypatch.setattr(op_timings, "MOST_UNPACKED", 1_000)
     with pytest.raises(ValueError, match="bytes unpacked"):
+        op_timings.read(source)
+    monkeypatch.setattr(op_timings, "MOST_UNPACKED", 10**9)
+    monkeypatch.setattr(op_timings, "MOST_STEPS", 2)
+    with pytest.raises(ValueError, match="more than 2 steps"):
+        op_timings.read(source)
+    monkeypatch.setattr(op_timings, "MOST_SEEN", 9)
+    with pytest.raises(ValueError, match="rows, more than 9"):
         op_timings.read(source)
     monkeypatch.setattr(op_timings, "MOST_BYTES", source.size - 1)
     with pytest.raises(ValueError, match=f"file of {source.size} bytes"):

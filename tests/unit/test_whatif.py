@@ -106,6 +106,15 @@ def test_a_step_of_a_job_without_gaps_is_played_as_it_was_traced() -> None:
         assert result.launch_slowdown == pytest.approx(1, abs=0.004)
 
 
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_stages_with_several_parts_of_the_model_are_played_as_they_were_traced(chunks: int) -> None:
+    for pp in (1, 2, 4):
+        job = TracedJob(work=slow_worker(pp - 1, 1), dp=3, pp=pp, chunks=chunks)
+        result, found, cause = judged(job)
+        assert (found, cause) == ([(pp - 1, 1)], Cause.WORKERS)
+        assert result.launch_slowdown == pytest.approx(1, abs=0.02)
+
+
 def test_the_gains_of_a_slow_worker_are_those_of_its_arithmetic() -> None:
     """One replica of one stage without a pipeline: a step is its slowest worker's work and what is shared."""
     result, _, _ = judged(TracedJob(work=slow_worker(0, 1, 2.0), dp=4, pp=1, microbatches=10))
@@ -153,7 +162,7 @@ def test_permuted_replicas_permute_the_answer() -> None:
 
 
 def cut(found: Timeline, count: int) -> Timeline:
-    columns = ("operations", "starts", "durations", "microbatches")
+    columns = ("operations", "starts", "durations", "microbatches", "chunks")
     return msgspec.structs.replace(found, **{name: getattr(found, name)[:count] for name in columns})
 
 
