@@ -12,7 +12,7 @@ from producers.homes import Homes
 from producers.inputs import Unused
 from producers.logfile import LogFile
 from producers.owners import Owners
-from producers.readers import pids, torchrun
+from producers.readers import op_timings, pids, torchrun
 from producers.rows import Rows
 from producers.speakers import Speakers
 from producers.workers import NO_RUN, Worker, Workers
@@ -87,8 +87,10 @@ def cast(contents: Contents) -> Cast:
 
 
 def _job_of_files(contents: Contents) -> str:
-    """The only job that names of files tell."""
+    """The only job that names of files tell, or the trial of the only op timings."""
     named = {spoken.job for spoken in contents.spoken if spoken.job}
+    if not named and len(contents.timings) == 1:
+        named = {op_timings.job_of(contents.timings[0], contents.layouts, tables=1)}
     return next(iter(named)) if len(named) == 1 else NO_RUN
 
 

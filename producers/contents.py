@@ -25,6 +25,7 @@ from producers.readers import (
     launcher,
     metrics,
     nvidia_smi,
+    op_timings,
     pickled,
     pids,
     plain,
@@ -69,6 +70,8 @@ class Contents(msgspec.Struct):
     stacks: list[Dumped] = []
     reports: list[ras.Reports] = []
     measured: list[Measured] = []
+    timings: list[op_timings.Timings] = []
+    layouts: list[op_timings.Layout] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -95,6 +98,7 @@ class Contents(msgspec.Struct):
             + sum(len(dumped.samples) for dumped in self.stacks)
             + sum(len(one.reports) for one in self.reports)
             + sum(len(one.samples) for one in self.measured)
+            + sum(one.rows for one in self.timings)
         )
 
 
@@ -120,6 +124,7 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
             _tell_apart(console, contents)
     contents.consoles = []
     contents.measured = infiniband.as_trees(contents.measured)
+    contents.unused.extend(op_timings.notes(contents.timings, contents.layouts))
     _say_whose(contents)
     if progress and sources:
         progress("", len(sources), len(sources))
@@ -135,10 +140,8 @@ def _read(source: Source, contents: Contents) -> str:
         return ""
     if not source.size:
         return _read_empty(source, contents)
-    if pickled.is_pickle(source.path):
-        return _read_dump(source, contents)
-    if kineto.recognised(source):
-        return _read_trace(source, contents)
+    if read_whole := _reader_of(source):
+        return read_whole(source, contents)
     return _read_holed(source, contents) if _is_no_text(source) else _read_rows(source, contents)
 
 
@@ -154,6 +157,17 @@ def _read_rows(source: Source, contents: Contents) -> str:
         return ""
     # A launcher's log may begin with a bracket too, so it is looked for before JSON.
     return "" if _read_text(source, contents) else _read_json(source, contents)
+
+
+def _reader_of(source: Source) -> Callable[[Source, Contents], str] | None:
+    """Who reads a file that is told by how it begins or what it is called, null where lines have to tell."""
+    if pickled.is_pickle(source.path):
+        return _read_dump
+    if op_timings.is_parquet(source.path):
+        return _read_timings
+    if kineto.recognised(source):
+        return _read_trace
+    return _read_layout if op_timings.is_layout(source) else None
 
 
 def _read_empty(source: Source, contents: Contents) -> str:
@@ -240,6 +254,25 @@ def _read_holed(source: Source, contents: Contents) -> str:
     if is_packed(source.path):
         return "compressed; unpack it to have it read"
     return "binary file" if is_archive(source.path) or not _read_text(source, contents) else ""
+
+
+def _read_timings(source: Source, contents: Contents) -> str:
+    try:
+        found = op_timings.read(source)
+    except ValueError as error:
+        return str(error)
+    if found is None:
+        return UNRECOGNISED
+    contents.timings.append(found)
+    return ""
+
+
+def _read_layout(source: Source, contents: Contents) -> str:
+    try:
+        contents.layouts.append(op_timings.read_layout(source))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _table_of(source: Source) -> str:

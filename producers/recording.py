@@ -22,7 +22,7 @@ from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
-from producers.readers import collectives, inspector, kineto, launcher, metrics, pids, ras, stacks, system
+from producers.readers import collectives, inspector, kineto, launcher, metrics, op_timings, pids, ras, stacks, system
 from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
@@ -197,6 +197,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from ras.observe(contents.reports, captures, owners, _span(contents))
     yield from inspector.observe(contents.rows("inspector"), owners)
     yield from kineto.observe(contents.traces, captures, owners, _span(contents))
+    yield from op_timings.observe(contents.timings, contents.layouts, captures, owners, _span(contents))
     yield from _logs(contents, found)
 
 

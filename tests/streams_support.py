@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from traced_job import TracedJob, slow_worker
 
 import streams.detectors  # noqa: F401  (registers all detectors)
 from producers.batches import batch
@@ -22,6 +23,7 @@ from schemas.events import (
     Event,
     Frame,
     Heartbeat,
+    Job,
     Log,
     Metric,
     Profile,
@@ -335,6 +337,23 @@ def diverging(job: str = "diverge", ranks: int = 2) -> Script:
         scale = 65536.0 if step < 33 else 1.0
         line = f"iteration {step:8d}/ 500 | lm loss: {12 + step % 3:.4E} | loss scale: {scale} |"
         script.log(worker(job, 0), step + 0.53, line, step)
+    return script
+
+
+def traced(job: str = "traced", ranks: int = 8, steps: int = 24) -> Script:
+    """Four replicas of two stages, all operations timed: one worker of the last stage computes twice as long."""
+    script = Script(job)
+    timed = TracedJob(work=slow_worker(1, 1), dp=ranks // 2, pp=2, steps=steps, microbatches=4)
+    places = timed.places()
+    script.start(ranks)
+    for number, found in enumerate(timed.timelines().values()):
+        for rank, timeline in found.items():
+            at_ = {"dp": places[rank][0], "pp": places[rank][1]}
+            who = worker(job, rank, coordinates=at_)
+            if number == 0:
+                script.send(who, Job(time=at(0.5), layout={"dp": timed.dp, "pp": timed.pp}))
+            script.send(who, msgspec.structs.replace(timeline, time=at(number + 1 + rank / 10)))
+    script.alive(ranks, 0, steps)
     return script
 
 

@@ -11,6 +11,7 @@ from enum import IntEnum
 import msgspec
 
 from schemas.results import Anomaly
+from streams.incidents.counterfactual import by_played_steps
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
 from streams.incidents.profiled import by_profiles
 from streams.incidents.situation import Situation
@@ -57,6 +58,9 @@ _OVERRULES = ("rotating", "many_slow")
 def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision over a slowdown's anomalies."""
     contrasts = [one for one in anomalies if one.grounds in GROUNDS]
+    played = by_played_steps(anomalies, contrasts)
+    if played is not None:
+        return played
     if not contrasts:
         profiled = any(one.layer == "profile" for one in anomalies)
         return by_profiles(anomalies, situation) if profiled else _without_contrast(anomalies)

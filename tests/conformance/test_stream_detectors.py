@@ -20,6 +20,7 @@ from streams_support import (
     slowing,
     steady,
     talking,
+    traced,
     written_log,
 )
 
@@ -58,6 +59,7 @@ def sequences() -> dict[str, Sequence]:
         run(written_log(talking().recording))
         run(written_log(leaking().recording))
         run(written_log(diverging().recording))
+        run(written_log(traced().recording))
     return found
 
 

@@ -236,6 +236,20 @@ TABLE: list[Row] = [
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
     ("the job as such is slower", Reason.JOB_SLOWER, [], [anomaly("own_shift", [3]), anomaly("job_shift", start=10)], situation()),
     ("one holds a slower job up", Reason.SLOW_KNOWN_LAYOUT, [3], [anomaly("job_shift"), slow("slow_against_peers", 3), anomaly("job_shift", start=20)], situation()),
+    ("played steps tell one", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3)], situation(knows_layout=False)),
+    ("played steps tell one of several that wait for each other", Reason.WHAT_IF_WORKERS, [], [slow("what_if_workers")], situation()),
+    ("played steps and timers agree", Reason.WHAT_IF_WORKERS, [3], [slow("slow_against_peers", 3), slow("what_if_workers", 3)], situation()),
+    ("played steps and timers disagree", Reason.SOURCES_DISAGREE, [], [slow("slow_against_peers", 2), slow("what_if_workers", 3)], situation()),
+    ("played steps tell what timers had named somebody for", Reason.WHAT_IF_LENGTHS, [], [slow("slow_against_peers", 2), slow("what_if_lengths")], situation()),
+    ("timers name somebody after steps were traced", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("what_if_lengths"), slow("slow_against_peers", 2, start=20)], situation()),
+    ("timers keep naming whom played steps did not find", Reason.WHAT_IF_LENGTHS, [], [slow("slow_against_peers", 2), slow("what_if_lengths"), slow("slow_against_peers", 2, start=20)], situation()),
+    ("of two traces the later one counts", Reason.WHAT_IF_STAGES, [], [slow("what_if_workers", 3), slow("what_if_stages", start=20)], situation()),
+    ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
+    ("work varies", Reason.WHAT_IF_VARIATION, [], [slow("what_if_variation")], situation()),
+    ("communication is slow", Reason.WHAT_IF_COMMUNICATION, [], [slow("what_if_communication")], situation()),
+    ("time between operations decides nothing", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("slow_against_peers", 2), slow("what_if_between")], situation()),
+    ("several causes", Reason.WHAT_IF_SEVERAL, [], [slow("what_if_several")], situation()),
+    ("steps that cannot be played decide nothing", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("slow_against_peers", 2), slow("not_played", severity="info")], situation()),
     ("its own loss", Reason.OWN_SERIES, [5], [anomaly("own_series", [5])], situation()),
     ("its own loss, and a step skipped later", Reason.OWN_SERIES, [5], [anomaly("own_series", [5]), anomaly("overflow", start=10)], situation()),
     ("its own loss, which is no number later", Reason.OWN_SERIES, [5], [anomaly("stays_up"), anomaly("own_series", [5], start=10), anomaly("stays_up", start=20)], situation()),
@@ -246,7 +260,7 @@ TABLE: list[Row] = [
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
-SUPPORTED_WITHOUT_NAMES = {Reason.ALL_ALIKE}
+SUPPORTED_WITHOUT_NAMES = {Reason.ALL_ALIKE, Reason.WHAT_IF_STAGES, Reason.WHAT_IF_LENGTHS}
 
 
 def named(decision: Decision) -> list[int]:

@@ -1,0 +1,196 @@
+"""What a training step loses and whose doing it is (slowness), by playing it again from the timings of all operations.
+
+Formulas and their source are in ``streams/whatif.py``. Somebody is named only if fixing them wins back most of what the
+step loses, and they compute longer than the replicas of their own stage in most steps. A worker that is slow keeps the
+whole pipeline waiting; the others are its victims. Varying lengths and stages with more work are nobody's fault.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.events import Timeline
+from schemas.results import Anomaly, Area, Severity
+from streams.checks import require
+from streams.detectors.registry import JobDetector, register
+from streams.view import AttemptView, AttemptWindow
+from streams.whatif import Player, WhatIf, what_if
+from streams.whatif_cause import Cause, Limits, Slow, cause_of, slow_workers
+from streams.whatif_tensor import NoTrace, Place
+from streams.whatif_words import peers_said, said, why
+
+_AREAS: dict[Cause, Area] = {
+    Cause.WORKERS: "compute",
+    Cause.STAGES: "workload",
+    Cause.LENGTHS: "workload",
+    Cause.COMMUNICATION: "network",
+    Cause.BETWEEN: "data",
+}
+
+
+class WhatIfConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """At least ``steps`` are judged at once; ``critical`` is from which S on a slow worker is critical.
+
+    A step that not all workers have traced is waited for ``patience_windows``; of what waits ``pending_operations``
+    are kept.
+    """
+
+    limits: Limits = Limits()
+    critical: float = 1.2
+    steps: int = 3
+    patience_windows: int = 3
+    pending_operations: int = 200_000
+
+    def __post_init__(self) -> None:
+        require(self, above_0=("steps", "patience_windows", "pending_operations"))
+        if self.critical < self.limits.slowdown:
+            raise ValueError("what_if: critical must not lie below the slowdown from which a job is slow")
+
+
+class WhatIfState(msgspec.Struct, kw_only=True):
+    """Timelines that are not judged yet by step and rank, and when (ns) the first of a step came."""
+
+    pending: dict[int, dict[int, Timeline]] = {}
+    since: dict[int, int] = {}
+
+
+class _Judged(msgspec.Struct, frozen=True):
+    """Played steps, what they tell, and the traced ranks by (stage, replica) index."""
+
+    result: WhatIf
+    slow: Slow
+    ranks: dict[Place, list[int]]
+
+
+@register
+class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
+    """Plays traced steps again."""
+
+    name = "what_if"
+    config_type = WhatIfConfig
+    state_type = WhatIfState
+
+    def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """At most one finding, once enough steps are traced."""
+        self._collect(window)
+        ready = [step for step in sorted(self.state.pending) if self._complete(view, window, step)]
+        taken = {step: self.state.pending.pop(step) for step in ready} if len(ready) >= self.config.steps else {}
+        self._bound()
+        if not taken:
+            return []
+        onset = min(one.time for found in taken.values() for one in found.values())
+        try:
+            judged = self._played(view, taken)
+        except NoTrace as reason:
+            return [self._not_played(view, window, onset, min(taken), str(reason))]
+        cause = cause_of(judged.result, judged.slow, self.config.limits)
+        return [] if cause is None else [self._finding(view, window, judged, cause, onset)]
+
+    def _collect(self, window: AttemptWindow) -> None:
+        for summary in window.summaries:
+            rank = summary.identity.rank
+            for timeline in summary.timelines:
+                if rank is not None and timeline.iteration is not None:
+                    self.state.pending.setdefault(timeline.iteration, {})[rank] = timeline
+                    self.state.since.setdefault(timeline.iteration, window.end)
+
+    def _complete(self, view: AttemptView, window: AttemptWindow, step: int) -> bool:
+        """Whether all workers of the layout have traced a step, or nobody is waited for any more.
+
+        What nobody told the time of lies in one file, with all that there is.
+        """
+        found = self.state.pending[step]
+        workers = view.layout.get("pp", 0) * view.layout.get("dp", 0)
+        if workers and len({_place(view, rank) for rank in found} - {None}) >= workers:
+            return True
+        patience = self.config.patience_windows * (window.end - window.start)
+        inferred = all(one.time_source == "inferred" for one in found.values())
+        return inferred or window.end >= self.state.since[step] + patience
+
+    def _bound(self) -> None:
+        """Forget the oldest steps beyond what there is room for."""
+        room = self.config.pending_operations
+        for step in sorted(self.state.pending, reverse=True):
+            room -= sum(len(one.operations) for one in self.state.pending[step].values())
+            if room < 0:
+                del self.state.pending[step]
+        self.state.since = {step: self.state.since[step] for step in sorted(self.state.pending)}
+
+    def _played(self, view: AttemptView, taken: dict[int, dict[int, Timeline]]) -> _Judged:
+        """The steps played again. Raises NoTrace where too few can be."""
+        ranks: dict[Place, set[int]] = {}
+        steps: dict[int, dict[Place, Timeline]] = {}
+        for step, found in taken.items():
+            for rank in sorted(found):
+                place = _place(view, rank)
+                if place is not None and not found[rank].left_out:
+                    steps.setdefault(step, {}).setdefault(place, found[rank])
+                    ranks.setdefault(place, set()).add(rank)
+        player = Player(steps)
+        result = what_if(player)
+        if len(result.steps) < self.config.steps:
+            raise NoTrace(f"only {len(result.steps)} of {len(taken)} steps fit together")
+        at = {
+            (stage, replica): sorted(ranks[result.replicas[replica], result.stages[stage]])
+            for stage in range(len(result.stages))
+            for replica in range(len(result.replicas))
+        }
+        return _Judged(result, slow_workers(player, result, self.config.limits), at)
+
+    def _finding(self, view: AttemptView, window: AttemptWindow, judged: _Judged, cause: Cause, onset: int) -> Anomaly:
+        """Of several traced ranks of a worker nobody can say which is slow: they wait for each other."""
+        result, slow, ranks = judged.result, judged.slow, judged.ranks
+        places = slow.places if cause is Cause.WORKERS else []
+        score = round(min(0.99, max(slow.gain, 0.5)), 2)
+        suspects = [
+            view.suspect(ranks[place][0], score, why(result, slow, place)) for place in places if len(ranks[place]) == 1
+        ]
+        blamed = {suspect.rank for suspect in suspects}
+        slow_in = [at for at in range(len(result.steps)) if any(slow.flagged[place][at] for place in places)]
+        return self.anomaly(
+            window,
+            "steps",
+            onset=onset,
+            axis="space",
+            layer="profile",
+            symptom="slowdown",
+            area=_AREAS.get(cause, "unknown"),
+            grounds=cause.value,
+            severity=self._severity(result, cause),
+            text=said(result, cause, slow, ranks, view.layout.get("tp", 1)),
+            peers=peers_said(result, cause, slow),
+            iteration=result.steps[slow_in[0] if slow_in else 0],
+            phase=view.phase,
+            suspects=suspects,
+            victims=sorted({rank for own in ranks.values() for rank in own} - blamed) if blamed else [],
+        )
+
+    def _severity(self, result: WhatIf, cause: Cause) -> Severity:
+        """What passes between operations may be work that was not timed; it explains slowness that others find."""
+        if cause is Cause.BETWEEN:
+            return "info"
+        return "critical" if cause is Cause.WORKERS and result.slowdown >= self.config.critical else "warning"
+
+    def _not_played(self, view: AttemptView, window: AttemptWindow, onset: int, step: int, reason: str) -> Anomaly:
+        return self.anomaly(
+            window,
+            "not played",
+            onset=onset,
+            axis="space",
+            layer="profile",
+            symptom="slowdown",
+            area="unknown",
+            grounds="not_played",
+            severity="info",
+            text=f"the traced steps cannot be played again: {reason}",
+            iteration=step,
+            phase=view.phase,
+        )
+
+
+def _place(view: AttemptView, rank: int) -> Place | None:
+    """Replica and pipeline stage of a rank, null where its coordinates are not known; of several stages the first."""
+    at = view.coordinates(rank)
+    dp, pp = at.get("dp"), at.get("pp", 0)
+    pp = min(pp, default=0) if isinstance(pp, list) else pp
+    return (dp, pp) if isinstance(dp, int) else None

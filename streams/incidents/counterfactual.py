@@ -1,0 +1,44 @@
+"""Slowness by played steps: what counts where timings of all operations tell whose doing a slow step is."""
+
+from __future__ import annotations
+
+from schemas.results import Anomaly
+from streams.incidents.decision import Base, Decision, Reason, ranks_of
+
+GROUNDS: dict[str, Reason] = {
+    "what_if_workers": Reason.WHAT_IF_WORKERS,
+    "what_if_stages": Reason.WHAT_IF_STAGES,
+    "what_if_one_replica": Reason.WHAT_IF_ONE_REPLICA,
+    "what_if_lengths": Reason.WHAT_IF_LENGTHS,
+    "what_if_variation": Reason.WHAT_IF_VARIATION,
+    "what_if_communication": Reason.WHAT_IF_COMMUNICATION,
+    "what_if_several": Reason.WHAT_IF_SEVERAL,
+}
+"""Grounds of the detector that plays steps again."""
+_OF_THE_JOB = frozenset({"what_if_stages", "what_if_lengths"})
+"""What explains the slowness without anybody's fault."""
+
+
+def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly]) -> Decision | None:
+    """The decision by the latest played steps, null where none were; ``spatial`` are findings of slow ranks by timers.
+
+    Played steps know what everybody waited for, so they count before timers, unless those have found somebody since.
+    Where both name ranks and not the same, nobody is named.
+    """
+    told = [one for one in anomalies if one.grounds in GROUNDS]
+    if not told:
+        return None
+    latest = max(told, key=lambda one: (one.end, one.id))
+    by_timers = {rank for one in spatial if one.end == spatial[-1].end for rank in ranks_of(one.suspects)}
+    found = [one.end for one in spatial if by_timers and by_timers <= ranks_of(one.suspects)]
+    if found and min(found) > latest.end:
+        return None
+    base = Base.of(anomalies, min(told, key=lambda one: (one.onset, one.end, one.id)), symptom="slowdown")
+    reason = GROUNDS[latest.grounds]
+    if latest.grounds in _OF_THE_JOB:
+        return base.everybody(reason, area=latest.area)
+    if not latest.suspects:
+        return base.nobody(reason, area=latest.area)
+    if by_timers and by_timers != ranks_of(latest.suspects):
+        return base.nobody(Reason.SOURCES_DISAGREE, area=latest.area)
+    return base.named(reason, latest.suspects, area=latest.area)

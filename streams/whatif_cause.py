@@ -1,0 +1,113 @@
+"""Where most of what a step loses is from, and which workers to name for it: pure decisions over played steps."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+import numpy as np
+
+from streams.robust import Bounds, contrast
+from streams.whatif import Player, WhatIf
+from streams.whatif_tensor import Array, Place
+
+
+class Cause(Enum):
+    """The cause of most of the lost time; the value is the finding's grounds.
+
+    Of one replica alone nobody can tell a stage that has more work from a worker that is slow.
+    """
+
+    WORKERS = "what_if_workers"
+    STAGES = "what_if_stages"
+    ONE_REPLICA = "what_if_one_replica"
+    LENGTHS = "what_if_lengths"
+    VARIATION = "what_if_variation"
+    COMMUNICATION = "what_if_communication"
+    BETWEEN = "what_if_between"
+    SEVERAL = "what_if_several"
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides.
+
+    ``slowdown`` is from which S on a job is slow; ``most`` the share of the lost time that a cause must explain,
+    ``enough`` the share of what all candidates explain together that those named must. ``bounds``, a ``share`` of
+    steps and ``deviations`` above what chance would do make a candidate; more than a share of ``rotating`` workers is
+    workload. ``correlation`` of forward and backward tells varying lengths.
+    """
+
+    slowdown: float = 1.1
+    most: float = 0.5
+    enough: float = 0.8
+    bounds: Bounds = Bounds()
+    share: float = 0.5
+    deviations: float = 5.0
+    rotating: float = 0.25
+    correlation: float = 0.9
+
+    def __post_init__(self) -> None:
+        shares = (self.most, self.enough, self.share, self.rotating, self.correlation)
+        if not (self.slowdown > 1 and self.deviations > 0 and all(0 < one <= 1 for one in shares)):
+            raise ValueError("limits: slowdown must be above 1, deviations above 0, all others between 0 and 1")
+
+
+class Slow(msgspec.Struct, frozen=True):
+    """Workers that stand out, as (stage, replica) indices, the worst first, and what fixing them wins back (a share).
+
+    ``ratios`` are to the replicas of their stage, ``flagged`` says in which steps they stood out.
+    """
+
+    places: list[Place]
+    gain: float
+    ratios: dict[Place, float]
+    flagged: dict[Place, list[bool]]
+
+
+def slow_workers(player: Player, result: WhatIf, limits: Limits) -> Slow:
+    """The fewest workers that explain what all do who stand out among the replicas of their stage; none if too many."""
+    ratios: dict[Place, float] = {}
+    flagged: dict[Place, list[bool]] = {}
+    for stage in range(len(result.stages) if len(result.replicas) > 1 else 0):
+        flags, ratio, _ = contrast(result.work[:, stage], limits.bounds)
+        for replica in np.flatnonzero(flags.mean(axis=0) >= limits.share):
+            if not _beyond_chance(ratio[:, replica], result.spread[stage], limits):
+                continue
+            ratios[stage, int(replica)] = float(np.median(ratio[:, replica]))
+            flagged[stage, int(replica)] = flags[:, replica].tolist()
+    worst = sorted(ratios, key=lambda place: (-result.of_worker(*place), -ratios[place], place))
+    lost = result.played_s - result.ideal_s
+
+    def gain(places: list[Place]) -> float:
+        return (result.played_s - player.without(places)) / lost if lost > 0 and places else 0.0
+
+    most = max(1, int(limits.rotating * result.work[0].size))
+    whole = gain(worst)
+    for count in range(1, min(len(worst), most) + 1):
+        if (found := gain(worst[:count])) >= limits.enough * whole:
+            return Slow(worst[:count], found, ratios, flagged)
+    return Slow([], whole, ratios, flagged)
+
+
+def _beyond_chance(ratios: Array, spread: float, limits: Limits) -> bool:
+    """Whether a worker's ratios to its peers lie further above 1 than steps of unlike length would bring it.
+
+    The error of their mean is the larger of what microbatches make and of what steps show.
+    """
+    steps = len(ratios)
+    error = max(spread, float(ratios.std(ddof=1)) if steps > 1 else 0.0) / np.sqrt(steps)
+    return bool(ratios.mean() - 1 >= limits.deviations * error)
+
+
+def cause_of(result: WhatIf, slow: Slow, limits: Limits) -> Cause | None:
+    """What explains most of the lost time; null where none is lost worth speaking of."""
+    if result.slowdown < limits.slowdown:
+        return Cause.BETWEEN if result.launch_slowdown >= limits.slowdown else None
+    shares = result.shares
+    explained = (
+        (slow.gain if slow.places and shares.workers >= limits.most else 0.0, Cause.WORKERS),
+        (shares.variation, Cause.LENGTHS if result.correlation >= limits.correlation else Cause.VARIATION),
+        (shares.stages, Cause.STAGES if len(result.replicas) > 1 else Cause.ONE_REPLICA),
+        (shares.communication, Cause.COMMUNICATION),
+    )
+    return next((cause for share, cause in explained if share >= limits.most), Cause.SEVERAL)

@@ -1,0 +1,94 @@
+"""What played steps tell, in words: what is lost, to what, and what the peers show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from schemas.identity import rank_ranges
+from streams.whatif import WhatIf
+from streams.whatif_cause import Cause, Slow
+from streams.whatif_tensor import Array, Place
+
+LONGEST = 300
+Ranks = Mapping[Place, list[int]]
+"""The traced ranks of each worker by (stage, replica) index."""
+
+
+def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel: int) -> str:
+    """What a step loses, and to what. One traced rank may stand for a ``tensor_parallel`` group."""
+    shares = result.shares
+    slowest = max(result.of_type, key=lambda name: (result.of_type[name], name))
+    to_what = {
+        Cause.WORKERS: f"{_who(result, slow.places, ranks, tensor_parallel)} like its peers would win back "
+        f"{slow.gain:.0%} of that",
+        Cause.STAGES: f"{shares.stages:.0%} of that is that pipeline stages differ in work, stage {_heaviest(result)} "
+        "has most",
+        Cause.ONE_REPLICA: f"{shares.stages:.0%} of that is that stage {_heaviest(result)} takes longest, and with one "
+        "replica nobody can tell whether it has more work or its worker is slow",
+        Cause.LENGTHS: f"{shares.variation:.0%} of that is microbatches that take longer than others on the same "
+        f"worker, forward and backward alike (r = {result.correlation:.2f}): their sequences differ in length",
+        Cause.VARIATION: f"{shares.variation:.0%} of that is work that takes now longer, now shorter on one worker",
+        Cause.COMMUNICATION: f"{shares.communication:.0%} of that is communication after all have joined, most of all "
+        f"{slowest}",
+        Cause.BETWEEN: f"it was traced at {result.step_s:.2f} s: {result.launch_slowdown - 1:.0%} more pass between "
+        "operations, while data is loaded or the host is late",
+        Cause.SEVERAL: f"workers explain {shares.workers:.0%} of that, stages {shares.stages:.0%}, variation "
+        f"{shares.variation:.0%}, communication {shares.communication:.0%}",
+    }
+    aside = f", {result.replicas_aside} of the replicas not traced in most of them" if result.replicas_aside else ""
+    return (
+        f"a step takes {result.played_s:.2f} s and would take {result.ideal_s:.2f} s if every operation took what its "
+        f"kind usually does (S = {result.slowdown:.2f} over {len(result.steps)} steps{aside}); {to_what[cause]}"
+    )
+
+
+def peers_said(result: WhatIf, cause: Cause, slow: Slow) -> str:
+    """What the others showed, and both figures by which the field compares jobs."""
+    work = np.median(result.work, axis=0)
+    figures = f"M_W = {_figure(result.m_w)}, M_S = {_figure(result.m_s)}"
+    if cause is Cause.WORKERS:
+        stage, replica = slow.places[0]
+        others = np.delete(work[stage], [one for at, one in slow.places if at == stage])
+        return f"computes {work[stage, replica]:.2f} s a step, the stage's other replicas {_span(others)}; {figures}"
+    if cause in (Cause.STAGES, Cause.ONE_REPLICA):
+        stages = zip(result.stages, np.median(work, axis=1), strict=True)
+        listed = ", ".join(f"stage {number} {value:.2f} s" for number, value in stages)
+        return f"computed in a step: {listed[:LONGEST]}; {figures}"
+    last = set(result.work.max(axis=1).argmax(axis=-1).tolist())
+    return f"{len(last)} of {len(result.replicas)} replicas take turns in computing longest; {figures}"
+
+
+def why(result: WhatIf, slow: Slow, place: Place) -> str:
+    """Why one worker is a suspect."""
+    flagged = slow.flagged[place]
+    return (
+        f"computes {slow.ratios[place]:.2f} times as long as the replicas of its pipeline stage in {sum(flagged)} of "
+        f"{len(flagged)} steps; alone it would make a step {result.of_worker(*place):.2f} times as long"
+    )
+
+
+def _who(result: WhatIf, places: list[Place], ranks: Ranks, tensor_parallel: int) -> str:
+    """The workers: one with its coordinates, several as ranks."""
+    if len(places) != 1:
+        return f"ranks {rank_ranges({rank for place in places for rank in ranks[place]})}"
+    stage, replica = places[0]
+    own = ranks[places[0]]
+    at = f"dp {result.replicas[replica]}, pp {result.stages[stage]}"
+    if len(own) > 1:
+        return f"one of ranks {rank_ranges(own)} ({at})"
+    group = f", traced for the {tensor_parallel} ranks of its tensor-parallel group" if tensor_parallel > 1 else ""
+    return f"rank {own[0]} ({at}{group})"
+
+
+def _heaviest(result: WhatIf) -> int:
+    return result.stages[int(np.median(result.work, axis=(0, 2)).argmax())]
+
+
+def _figure(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def _span(values: Array) -> str:
+    return f"{values.min():.2f}-{values.max():.2f} s" if values.size else "were not traced"
