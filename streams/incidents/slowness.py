@@ -26,7 +26,9 @@ class Weight(IntEnum):
     """It names where peers are known and the rank has changed, or another source agrees."""
     PEERS = 2
     """It names where peers are known, or the rank has shifted against its own past."""
-    CERTAIN = 3
+    LAYOUT = 3
+    """It names where stages and roles are known, since it may be one of those."""
+    CERTAIN = 4
 
 
 class Ground(msgspec.Struct, frozen=True):
@@ -39,6 +41,7 @@ class Ground(msgspec.Struct, frozen=True):
 GROUNDS = {
     "slow_and_changed": Ground(Weight.CERTAIN, Reason.SLOW_AND_CHANGED),
     "slow_against_peers": Ground(Weight.PEERS, Reason.SLOW_KNOWN_LAYOUT),
+    "slow_place": Ground(Weight.LAYOUT, Reason.SLOW_PLACE),
     "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
     "slow_but_waits": Ground(Weight.NOBODY, Reason.SLOW_BUT_WAITS),
     "slow_stage": Ground(Weight.NOBODY, Reason.SLOW_STAGE),
@@ -80,12 +83,13 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
         return ground.reason
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
-    if ground.weight is Weight.CERTAIN or ranks_of(strongest.suspects) <= _shifted(anomalies):
+    shifted = ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= _shifted(anomalies)
+    if ground.weight is Weight.CERTAIN or shifted:
         return Reason.SLOW_AND_CHANGED
     return ground.reason if situation.knows_layout else Reason.SLOW_UNKNOWN_LAYOUT
 
 
-_NAMING = (Reason.SLOW_AND_CHANGED, Reason.SLOW_KNOWN_LAYOUT)
+_NAMING = (Reason.SLOW_AND_CHANGED, Reason.SLOW_KNOWN_LAYOUT, Reason.SLOW_PLACE)
 
 
 def _without_contrast(anomalies: list[Anomaly]) -> Decision:

@@ -208,6 +208,8 @@ TABLE: list[Row] = [
     ("rank 0 was always slow, another is now", Reason.SLOW_AND_CHANGED, [3], [slow("slow_first_rank", 0), slow("slow_and_changed", 3)], situation()),
     ("one is slow and waits", Reason.SLOW_BUT_WAITS, [], [slow("slow_but_waits")], situation()),
     ("one is slow and waits, another does not", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_but_waits"), slow("slow_against_peers", 3)], situation()),
+    ("a node has become slow", Reason.SLOW_PLACE, [2, 3], [slow("slow_place", 2, 3)], situation()),
+    ("a node has become slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_place", 2, 3)], situation(knows_layout=False)),
     ("a stage is slow", Reason.SLOW_STAGE, [], [slow("slow_stage", 2, 3)], situation()),
     ("a replica is slow", Reason.SLOW_REPLICA, [], [slow("slow_replica", 2, 3)], situation()),
     ("the slow one moves", Reason.ROTATING, [], [slow("rotating"), slow("slow_and_changed", 3)], situation()),
