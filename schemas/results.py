@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -56,7 +57,7 @@ class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Gauge(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A sampled metric over a window."""
+    """A sampled metric over a window; without a device it is the process's own."""
 
     name: str
     count: int
@@ -67,6 +68,76 @@ class Gauge(Record, frozen=True, omit_defaults=True, kw_only=True):
     last: float
     unit: str = ""
     device: str | None = None
+
+
+class Gauges(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """Sampled metrics over a window, columns of equal length, sorted by name and device; each pair stands there once.
+
+    The device of what is the process's own is empty, so this stands first of its name. Columns of different length are
+    refused.
+    """
+
+    names: list[str] = []
+    devices: list[str] = []
+    units: list[str] = []
+    counts: list[int] = []
+    means: list[float] = []
+    minima: list[float] = []
+    maxima: list[float] = []
+    firsts: list[float] = []
+    lasts: list[float] = []
+
+    def __post_init__(self) -> None:
+        size = len(self.names)
+        if not (
+            size == len(self.devices) == len(self.units) == len(self.counts) == len(self.means)
+            and size == len(self.minima) == len(self.maxima) == len(self.firsts) == len(self.lasts)
+        ):
+            raise ValueError("columns of different length")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Gauge]:
+        return map(self._row, range(len(self.names)))
+
+    def own(self, name: str) -> Gauge | None:
+        """The process's own gauge of that name, or null."""
+        at = bisect_left(self.names, name)
+        if at == len(self.names) or self.names[at] != name or self.devices[at]:
+            return None
+        return self._row(at)
+
+    def _row(self, at: int) -> Gauge:
+        return Gauge(
+            name=self.names[at],
+            device=self.devices[at] or None,
+            unit=self.units[at],
+            count=self.counts[at],
+            mean=self.means[at],
+            minimum=self.minima[at],
+            maximum=self.maxima[at],
+            first=self.firsts[at],
+            last=self.lasts[at],
+        )
+
+
+def gauges_of(rows: Sequence[Gauge]) -> Gauges:
+    """The gauges as columns; of those of one name and device the last is kept."""
+    found = {(row.name, row.device or ""): row for row in rows}
+    keys = sorted(found)
+    ordered = [found[key] for key in keys]
+    return Gauges(
+        names=[name for name, _ in keys],
+        devices=[device for _, device in keys],
+        units=[row.unit for row in ordered],
+        counts=[row.count for row in ordered],
+        means=[row.mean for row in ordered],
+        minima=[row.minimum for row in ordered],
+        maxima=[row.maximum for row in ordered],
+        firsts=[row.first for row in ordered],
+        lasts=[row.last for row in ordered],
+    )
 
 
 class StackSpan(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -203,7 +274,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
     ``devices`` are the PCI ids of what it said that it uses; ``dropped`` counts by reason what was left out or
     re-timed. ``tail`` is the order of its lines: the last pairs of
-    (place in ``signatures``, iteration), each where it first came, chatter left out.
+    (place in ``signatures``, iteration), each where it first came, chatter left out. Gauges are written as
+    ``gauge_columns``; ``gauges`` is how they were said before, and read all the same: ask for ``measured``.
     """
 
     id: str
@@ -227,6 +299,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     tail: list[tuple[int, int | None]] = []
     series: list[Series] = []
     gauges: list[Gauge] = []
+    gauge_columns: Gauges = Gauges()
     stacks: list[StackSpan] = []
     fatals: list[Fatal] = []
     exits: list[Exit] = []
@@ -236,6 +309,11 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     collectives: list[CollectiveState] = []
     operations: list[OperationTimes] = []
     dropped: dict[str, int] = {}
+
+    @property
+    def measured(self) -> Gauges:
+        """The gauges, in whichever way they are said."""
+        return gauges_of(self.gauges) if self.gauges and not self.gauge_columns else self.gauge_columns
 
 
 class Progress(Record, frozen=True, omit_defaults=True, kw_only=True):

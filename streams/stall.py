@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.results import StackSpan, Window
+from schemas.results import Gauge, StackSpan, Window
 from streams.checks import require
 from streams.iterations import ProgressClock
 from streams.lines.phases import QUIET_PHASES
@@ -71,8 +71,12 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
 
 def is_stopped(summary: Window, samples: int = 1) -> bool:
     """Whether all samples of a worker's process, at least so many, show that a signal has stopped it."""
-    counts = {gauge.name: gauge.count for gauge in summary.gauges}
-    return samples <= counts.get("process_running", 0) == counts.get("process_stopped", 0)
+    running, stopped = (summary.measured.own(name) for name in ("process_running", "process_stopped"))
+    return samples <= _count(running) == _count(stopped)
+
+
+def _count(gauge: Gauge | None) -> int:
+    return 0 if gauge is None else gauge.count
 
 
 def suspended(view: AttemptView, window: AttemptWindow) -> bool:
@@ -170,7 +174,7 @@ def stuck(view: AttemptView, window: AttemptWindow, stall: Stall, rank: int, rul
 def active(window: AttemptWindow, rank: int, rule: StallRule) -> bool:
     """Whether the rank's process is known to have computed or switched context in the window."""
     own = window.of(rank)
-    sampled = any(gauge.name == "cpu_percent" for summary in own for gauge in summary.gauges)
+    sampled = any(summary.measured.own("cpu_percent") for summary in own)
     return sampled and not frozen(own, rule)
 
 
@@ -192,8 +196,7 @@ def frozen(summaries: list[Window], rule: StallRule) -> bool:
     """Whether every process of ``summaries`` that was sampled neither computed nor switched context; one must be."""
     seen = False
     for summary in summaries:
-        gauges = {gauge.name: gauge for gauge in summary.gauges}
-        cpu, switches = gauges.get("cpu_percent"), gauges.get("ctx_switches")
+        cpu, switches = summary.measured.own("cpu_percent"), summary.measured.own("ctx_switches")
         if cpu is None or switches is None:
             continue
         if cpu.mean > rule.frozen_cpu_percent or switches.last - switches.first > rule.frozen_switches:

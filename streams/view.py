@@ -13,6 +13,7 @@ import msgspec
 from schemas.events import MAIN_THREAD
 from schemas.identity import MOST_RANKS, Identity
 from schemas.results import Activity, Exit, Fatal, StackSpan, Suspect, SuspiciousTemplate, Window
+from streams.gauges import GaugeTable, gauge_table
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
@@ -179,7 +180,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
         member.announced = [*(pid for pid in member.announced if pid not in said), *sorted(said)][-KEPT_PIDS:]
         member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
-        if summary.gauges or any(span.frames for span in summary.stacks):
+        if summary.measured or any(span.frames for span in summary.stacks):
             member.sampled = True
             member.samples = member.samples.seen(summary.end)
         if life is not None:
@@ -387,7 +388,7 @@ class Fault(msgspec.Struct, frozen=True):
         return self.fatal.values.get("pci") or self.fatal.values.get("device", "")
 
 
-class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
@@ -420,6 +421,11 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True):
             found.setdefault(summary.identity.rank, []).append(summary)
         msgspec.structs.force_setattr(self, "by_rank", found)
 
+    @cached_property
+    def gauges(self) -> GaugeTable:
+        """What was sampled on all ranks, as matrices."""
+        return gauge_table(self.summaries)
+
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""
         return self.by_rank.get(rank, [])
@@ -430,14 +436,15 @@ def _last_life(summary: Window) -> int | None:
     times = [span.last for span in summary.stacks if span.frames]
     if summary.last_log is not None:
         times.append(summary.last_log)
-    if summary.announced or (not _dead(summary) and (summary.gauges or summary.pids)):
+    if summary.announced or (not _dead(summary) and (summary.measured or summary.pids)):
         times.append(summary.end)
     return max(times, default=None)
 
 
 def _dead(summary: Window) -> bool:
     """Whether the worker's process was last seen dead, not yet collected by its parent."""
-    return any(gauge.name == "process_zombie" and gauge.last > 0 for gauge in summary.gauges)
+    zombie = summary.measured.own("process_zombie")
+    return zombie is not None and zombie.last > 0
 
 
 def _richer(before: Identity, after: Identity) -> Identity:

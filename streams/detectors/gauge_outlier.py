@@ -51,7 +51,7 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
         """One finding a metric and rank, in the window in which it becomes continuous."""
         means: dict[str, dict[int, Gauge]] = {}
         for summary in window.summaries:
-            for gauge in summary.gauges:
+            for gauge in summary.measured:
                 if summary.identity.rank is not None and gauge.device is None:
                     means.setdefault(gauge.name, {})[summary.identity.rank] = gauge
         found = []

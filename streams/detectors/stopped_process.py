@@ -84,8 +84,7 @@ def _runs(summary: Window, rule: StallRule) -> bool:
     """Whether a worker's process is known not to be stopped: a sample shows it in another state, or computing."""
     if summary.identity.rank is None or is_stopped(summary):
         return False
-    cpu = [gauge.mean for gauge in summary.gauges if gauge.name == "cpu_percent"]
-    return (
-        any(gauge.name == "process_running" for gauge in summary.gauges)
-        or max(cpu, default=0.0) > rule.frozen_cpu_percent
-    )
+    if summary.measured.own("process_running") is not None:
+        return True
+    cpu = summary.measured.own("cpu_percent")
+    return cpu is not None and cpu.mean > rule.frozen_cpu_percent

@@ -55,19 +55,20 @@ def series_of(name: str, points: list[Point]) -> results.Series:
     )
 
 
-def gauge_of(name: str, device: str, found: list[events.Metric]) -> results.Gauge:
-    """The samples of one metric, in order of time, summed up; there is at least one, and all are finite."""
-    values: list[float] = [event.value for event in found if event.value is not None]
-    return results.Gauge(
-        name=name,
-        unit=found[0].unit,
-        device=device or None,
-        count=len(values),
-        mean=sum(values) / len(values),
-        minimum=min(values),
-        maximum=max(values),
-        first=values[0],
-        last=values[-1],
+def gauges_of(samples: dict[tuple[str, str], list[events.Metric]]) -> results.Gauges:
+    """The samples by name and device, each in order of time, summed up; none is without any, and all are finite."""
+    keys = sorted(samples)
+    values = [[event.value for event in samples[key] if event.value is not None] for key in keys]
+    return results.Gauges(
+        names=[name for name, _ in keys],
+        devices=[device for _, device in keys],
+        units=[samples[key][0].unit for key in keys],
+        counts=[len(own) for own in values],
+        means=[sum(own) / len(own) for own in values],
+        minima=[min(own) for own in values],
+        maxima=[max(own) for own in values],
+        firsts=[own[0] for own in values],
+        lasts=[own[-1] for own in values],
     )
 
 

@@ -22,7 +22,7 @@ from streams.lines.series import NOTHING, report_of
 from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
 from streams.stages import node
-from streams.stages.columns import Point, Reached, Timed, gauge_of, series_of
+from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.tail import tail_of
 from streams.stages.watched import Watched
@@ -150,7 +150,7 @@ def _summary(
         signatures=signatures,
         tail=tail_of(stamped, signatures),
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
-        gauges=[gauge_of(name, device, found) for (name, device), found in sorted(draft.gauges.items())],
+        gauge_columns=gauges_of(draft.gauges),
         stacks=[spans[at] for at in kept],
         fatals=draft.fatals.kept,
         exits=draft.exits,

@@ -1,0 +1,86 @@
+"""The sampled metrics of all ranks in one window as matrices, for what is compared over ranks and metrics at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.results import Gauges, Window
+
+MOST_METRICS = 1024
+"""Of more pairs of name and device those that most ranks have are kept: what one rank alone has can be compared to
+nothing, and nobody may fill the memory with names."""
+
+Column = Literal["counts", "means", "minima", "maxima", "firsts", "lasts"]
+Layout = tuple[tuple[str, ...], tuple[str, ...]]
+"""Names and devices of one rank's gauges, in order; mostly all ranks have the same."""
+
+
+class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What was sampled of the ``metrics``, sorted pairs of name and device, on the ``ranks``, which ascend.
+
+    The device of what is a process's own is empty. ``rows`` are the ranks' own gauges, in the order of ``ranks``;
+    ``alike`` are the places of those that have the same names and devices.
+    """
+
+    metrics: list[tuple[str, str]]
+    ranks: list[int]
+    rows: list[Gauges]
+    alike: dict[Layout, list[int]]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """The means, ``[metric, rank]``; see ``column``."""
+        return self.column("means")
+
+    def column(self, name: Column) -> NDArray[np.float64]:
+        """One column of all gauges as a matrix ``[metric, rank]``, made once; NaN where a rank has none."""
+        if name not in self._made:
+            self._made[name] = self._matrix(name)
+        return self._made[name]
+
+    def places(self, name: str) -> list[int]:
+        """Where the metrics of that name stand, the process's own first, then by device."""
+        return [at for at, (own, _) in enumerate(self.metrics) if own == name]
+
+    @cached_property
+    def _made(self) -> dict[str, NDArray[np.float64]]:
+        return {}
+
+    def _matrix(self, name: Column) -> NDArray[np.float64]:
+        matrix = np.full((len(self.metrics), len(self.ranks)), np.nan)
+        place = {metric: at for at, metric in enumerate(self.metrics)}
+        for (names, devices), columns in self.alike.items():
+            pairs = list(zip(names, devices, strict=True))
+            kept = [at for at, pair in enumerate(pairs) if pair in place]
+            values = np.array([getattr(self.rows[column], name) for column in columns], dtype=np.float64)
+            matrix[np.ix_([place[pairs[at]] for at in kept], columns)] = values[:, kept].T
+        matrix.flags.writeable = False
+        return matrix
+
+
+def gauge_table(summaries: Sequence[Window]) -> GaugeTable:
+    """The gauges of the summaries of ranks; of several summaries of a rank the last that has any counts."""
+    found: dict[int, Gauges] = {}
+    for summary in summaries:
+        if summary.identity.rank is not None and (measured := summary.measured):
+            found[summary.identity.rank] = measured
+    ranks = sorted(found)
+    rows = [found[rank] for rank in ranks]
+    alike: dict[Layout, list[int]] = {}
+    for at, row in enumerate(rows):
+        alike.setdefault((tuple(row.names), tuple(row.devices)), []).append(at)
+    return GaugeTable(metrics=_metrics(alike), ranks=ranks, rows=rows, alike=alike)
+
+
+def _metrics(alike: Mapping[Layout, Sequence[int]]) -> list[tuple[str, str]]:
+    seen: Counter[tuple[str, str]] = Counter()
+    for (names, devices), places in alike.items():
+        seen.update(dict.fromkeys(zip(names, devices, strict=True), len(places)))
+    return sorted(sorted(seen, key=lambda metric: (-seen[metric], metric))[:MOST_METRICS])
