@@ -178,11 +178,7 @@ def shifted(table: StepTable, steps: int, ratio: float) -> Shift | None:
 
     The quarter of ranks that has changed least is what others are held against. Who is in between speaks against it.
     """
-    start = max(table.judged - steps, 0)
-    recent = table.values(start, table.judged)
-    enough = np.count_nonzero(~np.isnan(recent), axis=0) * 2 >= steps
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shifts = np.where(enough & (table.bases > 0), median_of(recent.T) / table.bases, np.nan)
+    shifts = _shifts(table, steps)
     known = np.flatnonzero(np.isfinite(shifts))
     if len(known) < 2 or table.judged < steps:
         return None
@@ -203,6 +199,26 @@ def shifted(table: StepTable, steps: int, ratio: float) -> Shift | None:
         before=before,
         after=before * float(np.median(shifts[up])),
     )
+
+
+def changed_alike(table: StepTable, ranks: list[int], steps: int) -> list[int]:
+    """Who else takes longer than at first, by half as much as these ranks do or more."""
+    shifts = _shifts(table, steps)
+    mine = shifts[table.places(ranks)]
+    if not np.isfinite(mine).any():
+        return []
+    half = 1 + (float(np.nanmin(mine)) - 1) / 2
+    return sorted(
+        rank for rank, shift in zip(table.ranks, shifts.tolist(), strict=True) if shift > half and rank not in ranks
+    )
+
+
+def _shifts(table: StepTable, steps: int) -> Array:
+    """How many times as long each rank's last ``steps`` steps take as its first, in the middle; NaN if not known."""
+    recent = table.values(max(table.judged - steps, 0), table.judged)
+    enough = np.count_nonzero(~np.isnan(recent), axis=0) * 2 >= steps
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(enough & (table.bases > 0), median_of(recent.T) / table.bases, np.nan)
 
 
 def onset_of(ratios: Array, height: float, ratio: float) -> int:

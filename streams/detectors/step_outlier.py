@@ -17,7 +17,7 @@ from streams.detectors.registry import JobDetector, register
 from streams.places import Place, beside, places_of
 from streams.robust import Bounds
 from streams.slow_beside import held_up, whole_replica, with_its_group
-from streams.slow_ranks import Standing, flag_steps, largest, shifted, standing_out, standings
+from streams.slow_ranks import Standing, changed_alike, flag_steps, largest, shifted, standing_out, standings
 from streams.stall import over
 from streams.step_tables import StepTables
 from streams.steps import StepColumns, StepTable
@@ -31,6 +31,8 @@ MOST_NAMED = 64
 """Of more ranks at once no one is at fault."""
 NODE_SHARE = 1 / 3
 """Up to which share of the ranks a whole node is no majority."""
+UNSEEN_SHARE = 0.1
+"""Where stages are not known: of how many ranks no past may be known for a change to be one rank's."""
 SINGLED_OUT = ("slow_and_changed", "slow_against_peers", "slow_first_rank", "slow_replica", "slow_stage")
 """Grounds that tell ranks; whether these are named is not decided here."""
 BY_DESIGN = ("stage", "experts")
@@ -211,6 +213,10 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         whole_node = any(one.kind == "node" for one in places) and share <= NODE_SHARE
         replica = not whole_node and whole_replica(view, table, slow, config.steps, config.bounds)
         changed = all(self.state.slow[key][rank].changed for rank in ranks if rank not in waiting)
+        # Who is of a stage that nobody knows of has changed with it, seen or unseen.
+        based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
+        unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
+        changed = changed and unseen <= UNSEEN_SHARE and not changed_alike(table, ranks, config.steps)
         for holds, grounds in (
             (table.total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS, "rotating"),
             (more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
@@ -230,7 +236,9 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         """All ranks of a place, which have no peers or are half of them, against their own past and nobody else."""
         table, config = self._tables[key], self.config
         found = shifted(table, config.steps, config.bounds.ratio)
-        places = places_of(view, found.ranks, table.ranks) if found else []
+        places = (
+            places_of(view, found.ranks, table.ranks) if found and self._lacks_peers(view, table, found.ranks) else []
+        )
         excess = found.after - found.before if found else 0.0
         if found is None or not places or excess < config.impact * step or found.after > longest:
             self.state.shifted.pop(key, None)
@@ -257,6 +265,12 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             suspects=[view.suspect(rank, 0.7, why) for rank in found.ranks],
             victims=sorted(set(view.members) - set(found.ranks)),
         )
+
+    def _lacks_peers(self, view: AttemptView, table: StepTable, ranks: list[int]) -> bool:
+        """Whether the ranks are too many among their peers for these to tell, or all of their peers."""
+        groups = [set(group) & set(table.ranks) for group in view.peer_groups()]
+        mine = [group for group in groups if group & set(ranks)]
+        return any(len(group & set(ranks)) > self.config.rotating * len(group) for group in mine)
 
     def _text(self, timer: str, worst: Standing, places: list[Place], waiting: list[int]) -> str:
         steps = self.config.steps
