@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
-from streams.places import beside, replica_elsewhere
+from streams.places import Place, beside, replica_elsewhere
 from streams.robust import Bounds
 from streams.slow_ranks import Standing, standings
 from streams.step_tables import StepTables
@@ -14,6 +15,20 @@ from streams.view import AttemptView
 LONGER_WAIT, OF_EXCESS = 0.05, 0.25
 """Waiting that speaks for a suspect: beyond its peers' by so much of a step, and of what it works longer."""
 WITNESS_STEPS = 5
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is beside slow ranks: how many ``more`` are slow, the places whose ranks they all are, ``waiting``.
+
+    Those of them wait longer than their peers. ``replica`` are slow in other stages of the one replica they are of;
+    ``unseen`` is whether nothing is known of those stages.
+    """
+
+    more: int
+    places: list[Place]
+    waiting: list[int]
+    replica: list[Standing]
+    unseen: bool = False
 
 
 def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:
@@ -49,11 +64,19 @@ def with_its_group(
     return [*slow, *(one for one in _of(view, table, group - known, bounds) if _middle(one, steps) > half)]
 
 
-def whole_replica(view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds) -> bool:
-    """Whether other stages of the slow ranks' replica are slow too, by half as much: what it is given takes longer."""
+def of_their_replica(
+    view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds
+) -> list[Standing]:
+    """Who is slow in other stages of the slow ranks' replica, by half as much: what it is given takes longer."""
     known = {one.rank for one in slow}
     elsewhere = replica_elsewhere(view, known, table.ranks)
-    return any(_middle(one, steps) > _half(slow, steps) for one in _of(view, table, elsewhere, bounds))
+    return [one for one in _of(view, table, elsewhere, bounds) if _middle(one, steps) > _half(slow, steps)]
+
+
+def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing]) -> bool:
+    """Whether the slow ranks' replica has other stages and no rank there has this timer."""
+    known = {one.rank for one in slow}
+    return bool(replica_elsewhere(view, known, view.members)) and not replica_elsewhere(view, known, table.ranks)
 
 
 def _of(view: AttemptView, table: StepTable, ranks: set[int], bounds: Bounds) -> list[Standing]:

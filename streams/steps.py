@@ -26,6 +26,7 @@ MOST_VALUES = 1 << 19
 """Of one timer; of many ranks fewer steps are remembered."""
 LEAST_STEPS = 50
 BASE_STEPS = 20
+UNTOUCHED = 1 << 62
 FORGOTTEN_WINDOWS = 360
 PRESENT_WINDOWS = 3
 
@@ -69,6 +70,7 @@ class StepTable:
         bits = np.frombuffer(b64decode(columns.flags), dtype=np.uint8)
         self.flags = np.unpackbits(bits, count=shape[0] * shape[1]).astype(bool).reshape(shape)
         self.judged = columns.judged
+        self._touched = UNTOUCHED
         self._judged_to = columns.judged_to
         self.total = columns.total
 
@@ -124,9 +126,12 @@ class StepTable:
         self._latest[columns], self._silent[columns] = latest, 0
         self._begin_anew()
         kept = (iterations <= np.repeat(latest, lengths)) & (nth >= warm_up)
-        kept &= np.isfinite(values) & (iterations > self._judged_to)
+        kept &= np.isfinite(values)
         codes = _codes_of((values * np.repeat(scales, lengths))[kept])
-        self._put(np.repeat(columns, lengths)[kept], iterations[kept], times[kept], codes)
+        owner, iterations, times = np.repeat(columns, lengths)[kept], iterations[kept], times[kept]
+        late = iterations <= self._judged_to
+        self._fill(owner[late], iterations[late], codes[late])
+        self._put(owner[~late], iterations[~late], times[~late], codes[~late])
 
     def _columns(self, ranks: list[int]) -> npt.NDArray[np.int64]:
         new = [rank for rank in ranks if rank not in self._place]
@@ -156,6 +161,17 @@ class StepTable:
         if 2 * np.count_nonzero(present & (self._latest < self._judged_to)) > np.count_nonzero(present):
             self._keep(0, self.judged)
             self._judged_to = -1
+
+    def _fill(self, owner: npt.NDArray[np.int64], iterations: npt.NDArray[np.int64], codes: Codes) -> None:
+        """Put values into steps that were judged without them; these are to be judged again."""
+        if not len(owner) or not self.judged:
+            return
+        judged = np.array(self.iterations[: self.judged], dtype=np.int64)
+        order = np.argsort(judged, kind="stable")
+        rows = order[np.maximum(np.searchsorted(judged[order], iterations, side="right") - 1, 0)]
+        lacking = (judged[rows] == iterations) & (self._codes[rows, owner] == 0)
+        self._codes[rows[lacking], owner[lacking]] = codes[lacking]
+        self._touched = min([self._touched, *rows[lacking].tolist()])
 
     def _put(
         self,
@@ -187,9 +203,10 @@ class StepTable:
         return int(newest[len(newest) // 10]) if len(newest) else -1
 
     def settle(self, iteration: int, most: int) -> int:
-        """The steps that wait, up to ``iteration``, are judged from now on; returns how many those are.
+        """The steps that wait, up to ``iteration``, are judged from now on; returns how many of the last are to be.
 
-        Of the judged ones ``most`` are remembered, and as many wait at most.
+        These are more where values of earlier steps came late. Of the judged ones ``most`` are remembered, and as many
+        wait at most.
         """
         most = min(most, max(MOST_VALUES // max(len(self.ranks), 1), LEAST_STEPS))
         waiting = len(self.iterations) - self.judged
@@ -209,9 +226,11 @@ class StepTable:
         first = max(self.judged - most, 0)
         self._keep(first, len(self.iterations))
         self.judged -= first
+        start = max(min(self._touched - first, self.judged - ready), 0)
+        self._touched = UNTOUCHED
         if ready:
             self._begin()
-        return ready
+        return self.judged - start
 
     def _begin(self) -> None:
         """Take the middle of the first values of a rank for its base, once there are enough of them."""

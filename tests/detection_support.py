@@ -351,7 +351,7 @@ _SYMPTOM = {
     "slow_and_changed": ("step_outlier", "slowdown", "metric", "critical", "space"),
     "slow_against_peers": ("step_outlier", "slowdown", "metric", "critical", "space"),
     **dict.fromkeys(
-        ("slow_place", "slow_first_rank", "slow_but_waits", "slow_stage", "slow_replica", "rotating"),
+        ("slow_place", "slow_first_rank", "slow_unseen", "slow_but_waits", "slow_stage", "slow_replica", "rotating"),
         ("step_outlier", "slowdown", "metric", "warning", "space"),
     ),
     "many_slow": ("step_outlier", "slowdown", "metric", "warning", "space"),

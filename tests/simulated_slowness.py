@@ -252,7 +252,7 @@ def drawn(seed: int, kind: Kind | None = None, *, clear: bool = False) -> Scene:
         noise=dice.choice([0.02, 0.05]) if clear else dice.choice([0.01, 0.04, 0.1]),
         layout=dice.random() < 0.6,
     )
-    if clear:
+    if clear or scene.kind == "moves":
         return scene
     return msgspec.structs.replace(
         scene,

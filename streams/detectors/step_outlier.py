@@ -14,9 +14,9 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.places import Place, beside, places_of
+from streams.places import beside, places_of
 from streams.robust import Bounds
-from streams.slow_beside import held_up, whole_replica, with_its_group
+from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
 from streams.slow_ranks import Standing, changed_alike, flag_steps, largest, shifted, standing_out, standings
 from streams.stall import over
 from streams.step_tables import StepTables
@@ -33,7 +33,7 @@ NODE_SHARE = 1 / 3
 """Up to which share of the ranks a whole node is no majority."""
 UNSEEN_SHARE = 0.1
 """Where stages are not known: of how many ranks no past may be known for a change to be one rank's."""
-SINGLED_OUT = ("slow_and_changed", "slow_against_peers", "slow_first_rank", "slow_replica", "slow_stage")
+SINGLED_OUT = ("slow_and_changed", "slow_against_peers", "slow_first_rank", "slow_unseen", "slow_replica", "slow_stage")
 """Grounds that tell ranks; whether these are named is not decided here."""
 BY_DESIGN = ("stage", "experts")
 WORKLOAD = ("rotating", "many_slow", "slow_replica", "slow_stage")
@@ -179,10 +179,17 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
     ) -> Anomaly:
         config, known = self.config, self.state.slow[key]
-        places = places_of(view, [one.rank for one in slow], self._tables[key].ranks)
-        waiting = held_up(view, self._tables, slow, config.steps, step)
-        grounds = self._grounds(view, key, slow, places, waiting, more)
-        named = [one for one in slow if one.rank not in waiting] if grounds in SINGLED_OUT else []
+        table = self._tables[key]
+        others = Beside(
+            more=more,
+            places=places_of(view, [one.rank for one in slow], table.ranks),
+            waiting=held_up(view, self._tables, slow, config.steps, step),
+            replica=of_their_replica(view, table, slow, config.steps, config.bounds),
+            unseen=is_replica_unseen(view, table, slow),
+        )
+        grounds = self._grounds(view, key, slow, others)
+        named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
+        shown = [*named, *others.replica] if grounds == "slow_replica" else named
         first = min((known[one.rank] for one in named or slow), key=lambda one: (one.time, one.iteration))
         impact = max(one.excess(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
@@ -196,35 +203,34 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             area="workload" if grounds in WORKLOAD else _area(key),
             grounds=grounds,
             severity="critical" if impact >= config.critical else "warning",
-            text=self._text(_timer(key), worst, places, waiting),
+            text=self._text(_timer(key), worst, others),
             peers=f"peers' median {worst.middle(worst.medians, config.steps) / 1e6:.1f} ms; {impact:.0%} of a step",
             iteration=first.iteration,
             phase=view.phase,
-            suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(named, key=lambda one: one.rank)],
-            victims=sorted(set(view.members) - {one.rank for one in slow}),
+            suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
+            victims=sorted(set(view.members) - {one.rank for one in (*slow, *shown)}),
         )
 
-    def _grounds(
-        self, view: AttemptView, key: str, slow: list[Standing], places: list[Place], waiting: list[int], more: int
-    ) -> str:
-        """Why these ranks are singled out, or nobody is; ``more`` are slow that are not among them."""
+    def _grounds(self, view: AttemptView, key: str, slow: list[Standing], others: Beside) -> str:
+        """Why these ranks are singled out, or nobody is."""
         ranks, table, config = [one.rank for one in slow], self._tables[key], self.config
+        places, waiting = others.places, others.waiting
         share = len(ranks) / len(table.ranks)
         whole_node = any(one.kind == "node" for one in places) and share <= NODE_SHARE
-        replica = not whole_node and whole_replica(view, table, slow, config.steps, config.bounds)
         changed = all(self.state.slow[key][rank].changed for rank in ranks if rank not in waiting)
         # Who is of a stage that nobody knows of has changed with it, seen or unseen.
         based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
         unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
         changed = changed and unseen <= UNSEEN_SHARE and not changed_alike(table, ranks, config.steps)
         for holds, grounds in (
-            (table.total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS, "rotating"),
-            (more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
-            (replica, "slow_replica"),
+            (self._has_moved(key), "rotating"),
+            (others.more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
+            (others.replica and not whole_node, "slow_replica"),
             (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
             (set(waiting) == set(ranks), "slow_but_waits"),
             (changed, "slow_and_changed"),
             (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
+            (others.unseen, "slow_unseen"),
         ):
             if holds:
                 return grounds
@@ -240,7 +246,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             places_of(view, found.ranks, table.ranks) if found and self._lacks_peers(view, table, found.ranks) else []
         )
         excess = found.after - found.before if found else 0.0
-        if found is None or not places or excess < config.impact * step or found.after > longest:
+        moved = self._has_moved(key) or bool(self.state.slow.get(key))
+        if found is None or moved or not places or excess < config.impact * step or found.after > longest:
             self.state.shifted.pop(key, None)
             return None
         iteration, time = self.state.shifted.setdefault(key, (found.iteration, found.time))
@@ -266,21 +273,24 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             victims=sorted(set(view.members) - set(found.ranks)),
         )
 
+    def _has_moved(self, key: str) -> bool:
+        return self._tables[key].total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS
+
     def _lacks_peers(self, view: AttemptView, table: StepTable, ranks: list[int]) -> bool:
         """Whether the ranks are too many among their peers for these to tell, or all of their peers."""
         groups = [set(group) & set(table.ranks) for group in view.peer_groups()]
         mine = [group for group in groups if group & set(ranks)]
         return any(len(group & set(ranks)) > self.config.rotating * len(group) for group in mine)
 
-    def _text(self, timer: str, worst: Standing, places: list[Place], waiting: list[int]) -> str:
+    def _text(self, timer: str, worst: Standing, others: Beside) -> str:
         steps = self.config.steps
         told = (
             f"{timer} of rank {worst.rank} {worst.middle(worst.values, steps) / 1e6:.1f} ms, "
             f"{worst.middle(worst.ratios, steps):.2f} times its peers' median "
             f"in {len(worst.flagged(steps))} of the last {steps} steps"
         )
-        told += f"; all of {places[0].name} is slow" if places else ""
-        return told + (f"; {said_ranks(waiting)} also waits longer than its peers" if waiting else "")
+        told += f"; all of {others.places[0].name} is slow" if others.places else ""
+        return told + (f"; {said_ranks(others.waiting)} also waits longer than peers" if others.waiting else "")
 
     def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
         flagged = len(one.flagged(self.config.steps))

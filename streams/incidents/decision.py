@@ -49,6 +49,7 @@ class Reason(Enum):
     SLOW_UNKNOWN_LAYOUT = "one is slower than others, but roles and stages are not known"
     SLOW_PLACE = "all ranks of one place are slower than their own past, and nobody else is"
     SLOW_FIRST_RANK = "only rank 0 is slower, and always was; it may do more than its peers by design"
+    SLOW_UNSEEN = "one is slower than its peers, and of the other stages of its replica nothing was observed"
     SLOW_BUT_WAITS = "one works longer than its peers and waits longer too, so others hold it up as well"
     SLOW_STAGE = "all ranks of one stage or expert group are slow, as they may be by design"
     SLOW_REPLICA = "all stages of one replica are slow, as with longer inputs"

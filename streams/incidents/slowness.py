@@ -43,6 +43,7 @@ GROUNDS = {
     "slow_against_peers": Ground(Weight.PEERS, Reason.SLOW_KNOWN_LAYOUT),
     "slow_place": Ground(Weight.LAYOUT, Reason.SLOW_PLACE),
     "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
+    "slow_unseen": Ground(Weight.NOBODY, Reason.SLOW_UNSEEN),
     "slow_but_waits": Ground(Weight.NOBODY, Reason.SLOW_BUT_WAITS),
     "slow_stage": Ground(Weight.NOBODY, Reason.SLOW_STAGE),
     "slow_replica": Ground(Weight.NOBODY, Reason.SLOW_REPLICA),
@@ -81,6 +82,9 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
     ground = GROUNDS[strongest.grounds]
     if ground.weight is Weight.NOBODY:
         return ground.reason
+    if len(strongest.suspects) > 1 and not situation.knows_layout:
+        # Several that have become slow together may be one stage.
+        return Reason.SLOW_UNKNOWN_LAYOUT
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
     shifted = ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= _shifted(anomalies)
