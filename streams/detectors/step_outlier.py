@@ -33,7 +33,15 @@ NODE_SHARE = 1 / 3
 """Up to which share of the ranks a whole node is no majority."""
 UNSEEN_SHARE = 0.1
 """Where stages are not known: of how many ranks no past may be known for a change to be one rank's."""
-SINGLED_OUT = ("slow_and_changed", "slow_against_peers", "slow_first_rank", "slow_unseen", "slow_replica", "slow_stage")
+SINGLED_OUT = (
+    "slow_and_changed",
+    "slow_perhaps_with_others",
+    "slow_against_peers",
+    "slow_first_rank",
+    "slow_unseen",
+    "slow_replica",
+    "slow_stage",
+)
 """Grounds that tell ranks; whether these are named is not decided here."""
 BY_DESIGN = ("stage", "experts")
 WORKLOAD = ("rotating", "many_slow", "slow_replica", "slow_stage")
@@ -221,16 +229,17 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         # Who is of a stage that nobody knows of has changed with it, seen or unseen.
         based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
         unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
-        changed = changed and unseen <= UNSEEN_SHARE and not changed_alike(table, ranks, config.steps)
+        alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
         for holds, grounds in (
             (self._has_moved(key), "rotating"),
             (others.more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
             (others.replica and not whole_node, "slow_replica"),
             (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
             (set(waiting) == set(ranks), "slow_but_waits"),
-            (changed, "slow_and_changed"),
+            (changed and not alike, "slow_and_changed"),
             (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
             (others.unseen, "slow_unseen"),
+            (changed, "slow_perhaps_with_others"),
         ):
             if holds:
                 return grounds

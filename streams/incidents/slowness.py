@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import msgspec
 
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Area
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
 from streams.incidents.situation import Situation
 
@@ -41,7 +41,12 @@ class Ground(msgspec.Struct, frozen=True):
 GROUNDS = {
     "slow_and_changed": Ground(Weight.CERTAIN, Reason.SLOW_AND_CHANGED),
     "slow_against_peers": Ground(Weight.PEERS, Reason.SLOW_KNOWN_LAYOUT),
+    "slow_perhaps_with_others": Ground(Weight.LAYOUT, Reason.SLOW_KNOWN_LAYOUT),
     "slow_place": Ground(Weight.LAYOUT, Reason.SLOW_PLACE),
+    "busy_changed_and_cpu": Ground(Weight.CERTAIN, Reason.BUSY_AND_CHANGED),
+    "busy_and_changed": Ground(Weight.LAYOUT, Reason.BUSY_AND_CHANGED),
+    "busy_and_cpu": Ground(Weight.LAYOUT, Reason.BUSY),
+    "busy_alone": Ground(Weight.NOBODY, Reason.BUSY_ALONE),
     "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
     "slow_unseen": Ground(Weight.NOBODY, Reason.SLOW_UNSEEN),
     "slow_but_waits": Ground(Weight.NOBODY, Reason.SLOW_BUT_WAITS),
@@ -60,6 +65,7 @@ _OVERRULES = ("rotating", "many_slow")
 def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision over a slowdown's anomalies."""
     contrasts = [one for one in anomalies if one.grounds in GROUNDS]
+    contrasts = [one for one in contrasts if one.severity != "info"] or contrasts
     if not contrasts:
         return _without_contrast(anomalies)
     latest = _latest(contrasts, situation)
@@ -72,7 +78,7 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     strongest = max(latest, key=_strength)
     reason = _reason(strongest, latest, anomalies, situation)
     if reason in _NAMING:
-        return base.named(reason, strongest.suspects, area=strongest.area)
+        return base.named(reason, strongest.suspects, area=_area(strongest, anomalies))
     among = strongest.suspects if strongest.grounds in _OF_PLACES else []
     return base.nobody(reason, area=strongest.area, among=among)
 
@@ -88,12 +94,28 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
     shifted = ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= _shifted(anomalies)
-    if ground.weight is Weight.CERTAIN or shifted:
+    if shifted:
         return Reason.SLOW_AND_CHANGED
+    if ground.weight is Weight.CERTAIN:
+        return ground.reason
     return ground.reason if situation.knows_layout else Reason.SLOW_UNKNOWN_LAYOUT
 
 
-_NAMING = (Reason.SLOW_AND_CHANGED, Reason.SLOW_KNOWN_LAYOUT, Reason.SLOW_PLACE)
+_NAMING = (
+    Reason.SLOW_AND_CHANGED,
+    Reason.SLOW_KNOWN_LAYOUT,
+    Reason.SLOW_PLACE,
+    Reason.BUSY_AND_CHANGED,
+    Reason.BUSY,
+)
+
+
+def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
+    """What a timer calls compute is a matter of data where stacks show the same rank loading."""
+    named = ranks_of(strongest.suspects)
+    loads = [one for one in anomalies if one.layer == "stack" and one.area == "data"]
+    shown = any(named <= ranks_of(one.suspects) for one in loads)
+    return "data" if shown and strongest.area == "compute" else strongest.area
 
 
 def _without_contrast(anomalies: list[Anomaly]) -> Decision:
