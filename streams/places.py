@@ -10,7 +10,7 @@ import msgspec
 from schemas.identity import rank_ranges
 from streams.view import AttemptView
 
-PlaceKind = Literal["node", "tensor", "stage", "replica"]
+PlaceKind = Literal["node", "tensor", "stage", "experts", "replica"]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -20,27 +20,46 @@ class Place(msgspec.Struct, frozen=True):
     name: str
 
 
+_TENSOR = ("pp", "dp", "cp")
 _SHARED: tuple[tuple[PlaceKind, tuple[str, ...], str], ...] = (
-    ("tensor", ("pp", "dp", "cp"), "tensor-parallel group of ranks {ranks}"),
+    ("tensor", _TENSOR, "tensor-parallel group of ranks {ranks}"),
     ("stage", ("pp",), "pipeline stage {at}"),
+    ("experts", ("ep",), "expert group {at}"),
     ("replica", ("dp",), "data-parallel replica {at}"),
 )
 """Kinds, the coordinates that all ranks of such a place share, and their names."""
 
 
-def place_of(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> Place | None:
-    """What two or more of the ranks ``among`` have in common that none of the others has; null where nothing is."""
+def places_of(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> list[Place]:
+    """What two or more of the ranks ``among`` have in common that none of the others has; empty where nothing is."""
     inside, everybody = set(ranks), {*among, *ranks}
     if len(inside) < 2 or inside == everybody:
-        return None
+        return []
+    found = []
     nodes = {view.node_of(rank) for rank in inside}
     if len(nodes) == 1 and "" not in nodes and inside == {one for one in everybody if view.node_of(one) in nodes}:
-        return Place("node", nodes.pop())
+        found.append(Place("node", nodes.pop()))
     for kind, axes, name in _SHARED:
         shared = {_at(view, rank, axes) for rank in inside}
         if len(shared) == 1 and "" not in shared and inside == {r for r in everybody if _at(view, r, axes) in shared}:
-            return Place(kind, name.format(ranks=rank_ranges(inside), at=shared.pop()))
-    return None
+            found.append(Place(kind, name.format(ranks=rank_ranges(inside), at=shared.pop())))
+    return found
+
+
+def beside(view: AttemptView, rank: int, among: Iterable[int]) -> set[int]:
+    """The ranks that wait for each other within what each of them calls own work: the rank's tensor-parallel group."""
+    place = _at(view, rank, _TENSOR)
+    return {rank} | {one for one in among if place and _at(view, one, _TENSOR) == place}
+
+
+def replica_elsewhere(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> set[int]:
+    """Those of other stages of the one replica that all the ranks belong to; empty where they are of several."""
+    stages = {_at(view, rank, ("pp",)) for rank in ranks}
+    replicas = {_at(view, rank, ("dp", "cp")) for rank in ranks}
+    if len(replicas) != 1 or "" in stages | replicas:
+        return set()
+    inside = {one for one in among if _at(view, one, ("dp", "cp")) in replicas}
+    return inside if len(stages) > 1 else {one for one in inside if _at(view, one, ("pp",)) not in stages}
 
 
 def _at(view: AttemptView, rank: int, axes: tuple[str, ...]) -> str:

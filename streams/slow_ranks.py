@@ -16,6 +16,8 @@ Columns = npt.NDArray[np.int64]
 
 DEVIATIONS = 6.0
 """By how many deviations a rank must stand out more often than its peers do, where those stand out as well."""
+SPREADS = 5.0
+"""How many standard errors of a median a rank's ratio must lie above 1."""
 PAST_STEPS = 10
 """Steps before the onset that make a past."""
 
@@ -39,25 +41,36 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         first = max(len(self.flags) - steps, 0)
         return first + np.flatnonzero(self.flags[first:])
 
+    def telling(self, steps: int) -> npt.NDArray[np.int64]:
+        """The places in which it stood out, or all of the last where it did in none."""
+        flagged = self.flagged(steps)
+        return flagged if len(flagged) else np.arange(max(len(self.flags) - steps, 0), len(self.flags))
+
     def excess(self, steps: int) -> float:
         """By how much its value lies above its peers' median where it stands out, in the middle (ns)."""
-        at = self.flagged(steps)
+        at = self.telling(steps)
         return float(np.median(self.values[at] - self.medians[at]))
 
     def middle(self, values: Array, steps: int) -> float:
         """The middle of a column where it stands out."""
-        return float(np.median(values[self.flagged(steps)]))
+        return float(np.median(values[self.telling(steps)]))
+
+    def is_beyond_noise(self, steps: int) -> bool:
+        """Whether its ratio is above 1 by more than what so few steps can tell, as they differ from each other.
+
+        The standard error of a median is about 1.25 sigma / sqrt(n), sigma by the MAD.
+        """
+        last = self.ratios[-steps:]
+        middle = float(np.median(last))
+        sigma = 1.4826 * float(np.median(np.abs(last - middle)))
+        return middle - 1 > SPREADS * 1.25 * sigma / float(np.sqrt(len(last)))
 
     def onset(self, steps: int, ratio: float) -> int:
         """The place of the step from which the rank keeps standing out.
 
         A jump is dated by half its height, which noise does not reach; a slow trend by where it leaves its peers.
         """
-        low = 1 + (ratio - 1) / 2
-        height = self.middle(self.ratios, steps)
-        start = _run_start((self.ratios > low).tolist())
-        half = _run_start((self.ratios > max(low, (1 + height) / 2)).tolist())
-        return half if half - start <= 5 else start
+        return onset_of(self.ratios, self.middle(self.ratios, steps), ratio)
 
     def changed(self, onset: int, steps: int, ratio: float) -> bool:
         """Whether its own work takes longer than its own past: ten steps or more before, none standing out."""
@@ -129,7 +142,9 @@ def standings(table: StepTable, group: list[int], ranks: list[int], bounds: Boun
     flags = table.flags[: table.judged, places]
     found = []
     for rank in ranks:
-        column = places.index(*table.places([rank]))
+        if not table.places([rank]):
+            continue
+        column = places.index(table.places([rank])[0])
         steps = np.flatnonzero(~np.isnan(values[:, column]))
         found.append(
             Standing(
@@ -143,6 +158,78 @@ def standings(table: StepTable, group: list[int], ranks: list[int], bounds: Boun
             )
         )
     return found
+
+
+class Shift(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks that all take longer than their own past while nobody else does, and the step from which they do.
+
+    ``before`` and ``after`` are in ns, in the middle of these ranks.
+    """
+
+    ranks: list[int]
+    iteration: int
+    time: int
+    before: float
+    after: float
+
+
+def shifted(table: StepTable, steps: int, ratio: float) -> Shift | None:
+    """The ranks whose last ``steps`` steps take ``ratio`` times as long as their first; null where others do as well.
+
+    The quarter of ranks that has changed least is what others are held against. Who is in between speaks against it.
+    """
+    shifts = _shifts(table, steps)
+    known = np.flatnonzero(np.isfinite(shifts))
+    if len(known) < 2 or table.judged < steps:
+        return None
+    least = max(float(np.quantile(shifts[known], 0.25)), 1e-9)
+    relative = shifts[known] / least
+    up = known[(relative >= ratio) & (shifts[known] >= ratio)]
+    between = (relative > 1 + (ratio - 1) / 2) & (relative < ratio)
+    if not len(up) or len(up) > len(known) / 2 or between.any():
+        return None
+    before = float(np.median(table.bases[up]))
+    middles = median_of(table.values(0, table.judged)[:, up] / table.bases[up])
+    steps_told = np.flatnonzero(np.isfinite(middles))
+    at = steps_told[onset_of(middles[steps_told], float(np.median(shifts[up])), ratio)]
+    return Shift(
+        ranks=sorted(table.ranks[place] for place in up.tolist()),
+        iteration=table.iterations[at],
+        time=table.times[at],
+        before=before,
+        after=before * float(np.median(shifts[up])),
+    )
+
+
+def changed_alike(table: StepTable, ranks: list[int], steps: int) -> list[int]:
+    """Who else takes longer than at first, by half as much as these ranks do or more."""
+    shifts = _shifts(table, steps)
+    mine = shifts[table.places(ranks)]
+    if not np.isfinite(mine).any():
+        return []
+    half = 1 + (float(np.nanmin(mine)) - 1) / 2
+    return sorted(
+        rank for rank, shift in zip(table.ranks, shifts.tolist(), strict=True) if shift > half and rank not in ranks
+    )
+
+
+def _shifts(table: StepTable, steps: int) -> Array:
+    """How many times as long each rank's last ``steps`` steps take as its first, in the middle; NaN if not known."""
+    recent = table.values(max(table.judged - steps, 0), table.judged)
+    enough = np.count_nonzero(~np.isnan(recent), axis=0) * 2 >= steps
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(enough & (table.bases > 0), median_of(recent.T) / table.bases, np.nan)
+
+
+def onset_of(ratios: Array, height: float, ratio: float) -> int:
+    """The place from which ratios stay above 1.
+
+    A jump to ``height`` is dated by half of it, which noise does not reach; a slow trend by where it leaves 1.
+    """
+    low = 1 + (ratio - 1) / 2
+    start = _run_start((ratios > low).tolist())
+    half = _run_start((ratios > max(low, (1 + height) / 2)).tolist())
+    return half if half - start <= 5 else start
 
 
 def _run_start(above: list[bool]) -> int:

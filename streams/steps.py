@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.results import Series
-from streams.robust import Array
+from streams.robust import Array, median_of
 
 Codes = npt.NDArray[np.uint16]
 Flags = npt.NDArray[np.bool_]
@@ -25,6 +25,8 @@ _LEVELS = np.concatenate([[np.nan, 0.0], np.exp(_APART * np.arange(2**16 - 2))])
 MOST_VALUES = 1 << 19
 """Of one timer; of many ranks fewer steps are remembered."""
 LEAST_STEPS = 50
+BASE_STEPS = 20
+UNTOUCHED = 1 << 62
 FORGOTTEN_WINDOWS = 360
 PRESENT_WINDOWS = 3
 
@@ -32,7 +34,8 @@ PRESENT_WINDOWS = 3
 class StepColumns(msgspec.Struct, kw_only=True):
     """A table as it is written down. ``codes`` and ``flags`` are [step, rank] in base64.
 
-    By rank: its ``latest`` iteration, for how many windows it has been ``silent``, and how many values it ``gave``.
+    By rank: its ``latest`` iteration, for how many windows it has been ``silent``, how many values it ``gave``, and the
+    code of its ``base``, the middle of its first values, 0 until there are enough.
     The first ``judged`` steps are judged, up to the iteration ``judged_to``; ``total`` steps were judged ever.
     """
 
@@ -40,6 +43,7 @@ class StepColumns(msgspec.Struct, kw_only=True):
     latest: list[int] = []
     silent: list[int] = []
     gave: list[int] = []
+    base: list[int] = []
     iterations: list[int] = []
     times: list[int] = []
     codes: str = ""
@@ -58,6 +62,7 @@ class StepTable:
         self._latest = np.array(columns.latest, dtype=np.int64)
         self._silent = np.array(columns.silent, dtype=np.int64)
         self._gave = np.array(columns.gave, dtype=np.int64)
+        self._base = np.array(columns.base, dtype=np.uint16)
         self.iterations = list(columns.iterations)
         self.times = list(columns.times)
         shape = (len(self.iterations), len(self.ranks))
@@ -65,6 +70,7 @@ class StepTable:
         bits = np.frombuffer(b64decode(columns.flags), dtype=np.uint8)
         self.flags = np.unpackbits(bits, count=shape[0] * shape[1]).astype(bool).reshape(shape)
         self.judged = columns.judged
+        self._touched = UNTOUCHED
         self._judged_to = columns.judged_to
         self.total = columns.total
 
@@ -75,6 +81,7 @@ class StepTable:
             latest=self._latest.tolist(),
             silent=self._silent.tolist(),
             gave=self._gave.tolist(),
+            base=self._base.tolist(),
             iterations=self.iterations,
             times=self.times,
             codes=b64encode(self._codes.astype("<u2").tobytes()).decode(),
@@ -91,6 +98,11 @@ class StepTable:
     def values(self, start: int, stop: int) -> Array:
         """The values (ns) of steps ``start`` to ``stop``; NaN where there is none."""
         return _LEVELS[self._codes[start:stop]]
+
+    @property
+    def bases(self) -> Array:
+        """The middle of each rank's first values (ns); NaN where there were too few."""
+        return _LEVELS[self._base]
 
     def take(self, ranks: list[int], found: list[Series], scales: list[float], warm_up: int) -> None:
         """Take in one window: a series of each of these ranks, ``scales`` ns a unit; nobody stands there twice.
@@ -114,9 +126,12 @@ class StepTable:
         self._latest[columns], self._silent[columns] = latest, 0
         self._begin_anew()
         kept = (iterations <= np.repeat(latest, lengths)) & (nth >= warm_up)
-        kept &= np.isfinite(values) & (iterations > self._judged_to)
+        kept &= np.isfinite(values)
         codes = _codes_of((values * np.repeat(scales, lengths))[kept])
-        self._put(np.repeat(columns, lengths)[kept], iterations[kept], times[kept], codes)
+        owner, iterations, times = np.repeat(columns, lengths)[kept], iterations[kept], times[kept]
+        late = iterations <= self._judged_to
+        self._fill(owner[late], iterations[late], codes[late])
+        self._put(owner[~late], iterations[~late], times[~late], codes[~late])
 
     def _columns(self, ranks: list[int]) -> npt.NDArray[np.int64]:
         new = [rank for rank in ranks if rank not in self._place]
@@ -125,6 +140,7 @@ class StepTable:
         self._latest = np.append(self._latest, np.full(len(new), -1))
         self._silent = np.append(self._silent, np.zeros(len(new), dtype=np.int64))
         self._gave = np.append(self._gave, np.zeros(len(new), dtype=np.int64))
+        self._base = np.append(self._base, np.zeros(len(new), dtype=np.uint16))
         self._codes = np.pad(self._codes, ((0, 0), (0, len(new))))
         self.flags = np.pad(self.flags, ((0, 0), (0, len(new))))
         return np.array([self._place[rank] for rank in ranks])
@@ -137,7 +153,7 @@ class StepTable:
         self.ranks = [rank for rank, stays in zip(self.ranks, kept.tolist(), strict=True) if stays]
         self._place = {rank: place for place, rank in enumerate(self.ranks)}
         self._latest, self._silent, self._gave = self._latest[kept], self._silent[kept], self._gave[kept]
-        self._codes, self.flags = self._codes[:, kept], self.flags[:, kept]
+        self._base, self._codes, self.flags = self._base[kept], self._codes[:, kept], self.flags[:, kept]
 
     def _begin_anew(self) -> None:
         """Steps counted anew (an epoch, a rollback), once most ranks do: what waits to be judged is of before."""
@@ -145,6 +161,17 @@ class StepTable:
         if 2 * np.count_nonzero(present & (self._latest < self._judged_to)) > np.count_nonzero(present):
             self._keep(0, self.judged)
             self._judged_to = -1
+
+    def _fill(self, owner: npt.NDArray[np.int64], iterations: npt.NDArray[np.int64], codes: Codes) -> None:
+        """Put values into steps that were judged without them; these are to be judged again."""
+        if not len(owner) or not self.judged:
+            return
+        judged = np.array(self.iterations[: self.judged], dtype=np.int64)
+        order = np.argsort(judged, kind="stable")
+        rows = order[np.maximum(np.searchsorted(judged[order], iterations, side="right") - 1, 0)]
+        lacking = (judged[rows] == iterations) & (self._codes[rows, owner] == 0)
+        self._codes[rows[lacking], owner[lacking]] = codes[lacking]
+        self._touched = min([self._touched, *rows[lacking].tolist()])
 
     def _put(
         self,
@@ -176,9 +203,10 @@ class StepTable:
         return int(newest[len(newest) // 10]) if len(newest) else -1
 
     def settle(self, iteration: int, most: int) -> int:
-        """The steps that wait, up to ``iteration``, are judged from now on; returns how many those are.
+        """The steps that wait, up to ``iteration``, are judged from now on; returns how many of the last are to be.
 
-        Of the judged ones ``most`` are remembered, and as many wait at most.
+        These are more where values of earlier steps came late. Of the judged ones ``most`` are remembered, and as many
+        wait at most.
         """
         most = min(most, max(MOST_VALUES // max(len(self.ranks), 1), LEAST_STEPS))
         waiting = len(self.iterations) - self.judged
@@ -198,7 +226,21 @@ class StepTable:
         first = max(self.judged - most, 0)
         self._keep(first, len(self.iterations))
         self.judged -= first
-        return ready
+        start = max(min(self._touched - first, self.judged - ready), 0)
+        self._touched = UNTOUCHED
+        if ready:
+            self._begin()
+        return self.judged - start
+
+    def _begin(self) -> None:
+        """Take the middle of the first values of a rank for its base, once there are enough of them."""
+        new = np.flatnonzero(self._base == 0)
+        if not len(new):
+            return
+        codes = self._codes[: self.judged, new]
+        ready = np.count_nonzero(codes, axis=0) >= BASE_STEPS
+        if ready.any():
+            self._base[new[ready]] = _codes_of(median_of(_LEVELS[codes[:, ready]].T))
 
     def _keep(self, start: int, stop: int) -> None:
         self.iterations, self.times = self.iterations[start:stop], self.times[start:stop]

@@ -351,8 +351,21 @@ _SYMPTOM = {
     "slow_and_changed": ("step_outlier", "slowdown", "metric", "critical", "space"),
     "slow_against_peers": ("step_outlier", "slowdown", "metric", "critical", "space"),
     **dict.fromkeys(
-        ("slow_first_rank", "slow_but_waits", "slow_stage", "slow_replica", "rotating"),
+        (
+            "slow_perhaps_with_others",
+            "slow_place",
+            "slow_first_rank",
+            "slow_unseen",
+            "slow_but_waits",
+            "slow_stage",
+            "slow_replica",
+            "rotating",
+        ),
         ("step_outlier", "slowdown", "metric", "warning", "space"),
+    ),
+    **dict.fromkeys(
+        ("busy_changed_and_cpu", "busy_and_changed", "busy_and_cpu", "busy_alone"),
+        ("busy_outlier", "slowdown", "stack", "warning", "space"),
     ),
     "many_slow": ("step_outlier", "slowdown", "metric", "warning", "space"),
     "slow_function": ("profile_outlier", "slowdown", "profile", "warning", "space"),

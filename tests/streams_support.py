@@ -221,11 +221,15 @@ def hanging(job: str = "hang", ranks: int = 8, flush_s: int = 1) -> Script:
 
 
 def slowing(job: str = "slow", ranks: int = 8, steps: int = 70, flush_s: int = 1) -> Script:
-    """Rank 3 computes 1.8 times as long from step 30 on; from step 10 on it joins collectives later than the others."""
+    """Rank 3 computes 1.8 times as long from step 30 on; from step 10 on it joins collectives later than the others.
+
+    Whenever stacks are taken the others wait for it.
+    """
     script = Script(job, flush_s)
     script.start(ranks)
     script.train(ranks, 1, steps, compute=lambda rank, step: 540.0 if rank == 3 and step >= 30 else 300.0)
     script.alive(ranks, 0, steps)
+    script.stacks(ranks, range(2, steps, 4), 3)
     script.timed(ranks, 1, steps, lambda rank, step: 240.0 if rank == 3 and step >= 10 else 0.0)
     return script
 

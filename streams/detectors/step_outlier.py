@@ -9,15 +9,15 @@ for it: the culprit waits least. Where the slow rank moves from one to another, 
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.places import Place, place_of
+from streams.places import beside, places_of
 from streams.robust import Bounds
-from streams.slow_ranks import Standing, flag_steps, largest, standing_out, standings
+from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
+from streams.slow_ranks import Standing, changed_alike, flag_steps, largest, shifted, standing_out, standings
 from streams.stall import over
 from streams.step_tables import StepTables
 from streams.steps import StepColumns, StepTable
@@ -31,10 +31,19 @@ MOST_NAMED = 64
 """Of more ranks at once no one is at fault."""
 NODE_SHARE = 1 / 3
 """Up to which share of the ranks a whole node is no majority."""
-LONGER_WAIT, OF_EXCESS = 0.05, 0.25
-"""Waiting that speaks for a suspect: beyond its peers' by so much of a step, and of what it works longer."""
-SINGLED_OUT = ("slow_and_changed", "slow_against_peers", "slow_first_rank", "slow_replica", "slow_stage")
+UNSEEN_SHARE = 0.1
+"""Where stages are not known: of how many ranks no past may be known for a change to be one rank's."""
+SINGLED_OUT = (
+    "slow_and_changed",
+    "slow_perhaps_with_others",
+    "slow_against_peers",
+    "slow_first_rank",
+    "slow_unseen",
+    "slow_replica",
+    "slow_stage",
+)
 """Grounds that tell ranks; whether these are named is not decided here."""
+BY_DESIGN = ("stage", "experts")
 WORKLOAD = ("rotating", "many_slow", "slow_replica", "slow_stage")
 
 
@@ -72,11 +81,15 @@ class Episode(msgspec.Struct, array_like=True):
 
 
 class StepOutlierState(msgspec.Struct, kw_only=True):
-    """Tables of steps, and by table who is slow and at which step (of all judged) the slow rank last moved."""
+    """Tables of steps, and by table who is slow and at which step (of all judged) the slow rank last moved.
+
+    ``shifted`` is since which iteration and time all of a place are slower than they were.
+    """
 
     tables: dict[str, StepColumns] = {}
     slow: dict[str, dict[int, Episode]] = {}
     moved: dict[str, int] = {}
+    shifted: dict[str, tuple[int, int]] = {}
 
 
 @register
@@ -138,10 +151,16 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         slow = [
             one
             for one in slow
-            if one.middle(one.values, config.steps) <= longest and one.excess(config.steps) >= config.impact * step
+            if one.middle(one.values, config.steps) <= longest
+            and one.excess(config.steps) >= config.impact * step
+            and one.is_beyond_noise(config.steps)
         ]
+        if slow:
+            slow = with_its_group(view, table, slow, config.steps, config.bounds)
         self._remember(key, slow)
-        return self._finding(view, window, key, slow, len(apart - shown), step) if slow else None
+        if slow:
+            return self._finding(view, window, key, slow, len(apart - shown), step)
+        return self._of_a_place(view, window, key, longest, step)
 
     def _remember(self, key: str, slow: list[Standing]) -> None:
         """Note since when these are slow, and whether the slow rank has moved from one to another.
@@ -168,14 +187,20 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
     ) -> Anomaly:
         config, known = self.config, self.state.slow[key]
-        place = place_of(view, [one.rank for one in slow], self._tables[key].ranks)
-        held_up = self._held_up(view, slow, step)
-        grounds = self._grounds(key, slow, place, held_up, more)
-        named = [one for one in slow if one.rank not in held_up] if grounds in SINGLED_OUT else []
+        table = self._tables[key]
+        others = Beside(
+            more=more,
+            places=places_of(view, [one.rank for one in slow], table.ranks),
+            waiting=held_up(view, self._tables, slow, config.steps, step),
+            replica=of_their_replica(view, table, slow, config.steps, config.bounds),
+            unseen=is_replica_unseen(view, table, slow),
+        )
+        grounds = self._grounds(view, key, slow, others)
+        named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
+        shown = [*named, *others.replica] if grounds == "slow_replica" else named
         first = min((known[one.rank] for one in named or slow), key=lambda one: (one.time, one.iteration))
         impact = max(one.excess(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
-        timer = key.rpartition("|")[2]
         return self.anomaly(
             window,
             key,
@@ -186,57 +211,95 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             area="workload" if grounds in WORKLOAD else _area(key),
             grounds=grounds,
             severity="critical" if impact >= config.critical else "warning",
-            text=self._text(timer, worst, place, held_up),
+            text=self._text(_timer(key), worst, others),
             peers=f"peers' median {worst.middle(worst.medians, config.steps) / 1e6:.1f} ms; {impact:.0%} of a step",
             iteration=first.iteration,
             phase=view.phase,
-            suspects=[self._suspect(view, timer, one, step) for one in sorted(named, key=lambda one: one.rank)],
-            victims=sorted(set(view.members) - {one.rank for one in slow}),
+            suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
+            victims=sorted(set(view.members) - {one.rank for one in (*slow, *shown)}),
         )
 
-    def _grounds(self, key: str, slow: list[Standing], place: Place | None, held_up: list[int], more: int) -> str:
-        """Why these ranks are named, or nobody is."""
-        ranks, table = [one.rank for one in slow], self._tables[key]
+    def _grounds(self, view: AttemptView, key: str, slow: list[Standing], others: Beside) -> str:
+        """Why these ranks are singled out, or nobody is."""
+        ranks, table, config = [one.rank for one in slow], self._tables[key], self.config
+        places, waiting = others.places, others.waiting
         share = len(ranks) / len(table.ranks)
-        whole_node = place is not None and place.kind == "node" and share <= NODE_SHARE
-        if table.total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS:
-            return "rotating"
-        if more or (len(ranks) > 1 and share > self.config.rotating and not whole_node):
-            return "many_slow"
-        if place is not None and place.kind in ("replica", "stage"):
-            return f"slow_{place.kind}"
-        if set(held_up) == set(ranks):
-            return "slow_but_waits"
-        if all(self.state.slow[key][rank].changed for rank in ranks if rank not in held_up):
-            return "slow_and_changed"
-        return "slow_first_rank" if ranks == [0] else "slow_against_peers"
+        whole_node = any(one.kind == "node" for one in places) and share <= NODE_SHARE
+        changed = all(self.state.slow[key][rank].changed for rank in ranks if rank not in waiting)
+        # Who is of a stage that nobody knows of has changed with it, seen or unseen.
+        based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
+        unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
+        alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
+        for holds, grounds in (
+            (self._has_moved(key), "rotating"),
+            (others.more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
+            (others.replica and not whole_node, "slow_replica"),
+            (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
+            (set(waiting) == set(ranks), "slow_but_waits"),
+            (changed and not alike, "slow_and_changed"),
+            (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
+            (others.unseen, "slow_unseen"),
+            (changed, "slow_perhaps_with_others"),
+        ):
+            if holds:
+                return grounds
+        return "slow_against_peers"
 
-    def _held_up(self, view: AttemptView, slow: list[Standing], step: int) -> list[int]:
-        """The slow ranks that wait for others longer than their peers do: these are held up themselves."""
-        found = []
-        by_rank = {one.rank: one for one in slow}
-        for group in view.peer_groups() if self._tables.of("wait") else []:
-            suspects = [rank for rank in group if rank in by_rank]
-            if not suspects:
-                continue
-            waiting = self._tables.waiting(group, self.config.steps)
-            others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
-            peers = float(np.nanmedian(others)) if np.isfinite(others).any() else np.inf
-            for rank in suspects:
-                most = max(LONGER_WAIT * step, OF_EXCESS * by_rank[rank].excess(self.config.steps))
-                if waiting[group.index(rank)] - peers > most:
-                    found.append(rank)
-        return sorted(found)
+    def _of_a_place(
+        self, view: AttemptView, window: AttemptWindow, key: str, longest: float, step: int
+    ) -> Anomaly | None:
+        """All ranks of a place, which have no peers or are half of them, against their own past and nobody else."""
+        table, config = self._tables[key], self.config
+        found = shifted(table, config.steps, config.bounds.ratio)
+        places = (
+            places_of(view, found.ranks, table.ranks) if found and self._lacks_peers(view, table, found.ranks) else []
+        )
+        excess = found.after - found.before if found else 0.0
+        moved = self._has_moved(key) or bool(self.state.slow.get(key))
+        if found is None or moved or not places or excess < config.impact * step or found.after > longest:
+            self.state.shifted.pop(key, None)
+            return None
+        iteration, time = self.state.shifted.setdefault(key, (found.iteration, found.time))
+        by_design = [one for one in places if one.kind in BY_DESIGN]
+        grounds = "slow_stage" if by_design else "slow_replica" if places[0].kind == "replica" else "slow_place"
+        why = f"own work {_timer(key)} of all of {places[0].name} {found.after / found.before:.2f} times its own past"
+        return self.anomaly(
+            window,
+            key,
+            onset=time,
+            axis="space",
+            layer="metric",
+            symptom="slowdown",
+            area="workload" if grounds in WORKLOAD else _area(key),
+            grounds=grounds,
+            severity="critical" if excess >= config.critical * step else "warning",
+            text=f"{_timer(key)} of {said_ranks(found.ranks)}, all of {places[0].name}, rose from "
+            f"{found.before / 1e6:.1f} to {found.after / 1e6:.1f} ms",
+            peers=f"nobody else's did; {excess / step:.0%} of a step",
+            iteration=iteration,
+            phase=view.phase,
+            suspects=[view.suspect(rank, 0.7, why) for rank in found.ranks],
+            victims=sorted(set(view.members) - set(found.ranks)),
+        )
 
-    def _text(self, timer: str, worst: Standing, place: Place | None, held_up: list[int]) -> str:
+    def _has_moved(self, key: str) -> bool:
+        return self._tables[key].total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS
+
+    def _lacks_peers(self, view: AttemptView, table: StepTable, ranks: list[int]) -> bool:
+        """Whether the ranks are too many among their peers for these to tell, or all of their peers."""
+        groups = [set(group) & set(table.ranks) for group in view.peer_groups()]
+        mine = [group for group in groups if group & set(ranks)]
+        return any(len(group & set(ranks)) > self.config.rotating * len(group) for group in mine)
+
+    def _text(self, timer: str, worst: Standing, others: Beside) -> str:
         steps = self.config.steps
         told = (
             f"{timer} of rank {worst.rank} {worst.middle(worst.values, steps) / 1e6:.1f} ms, "
             f"{worst.middle(worst.ratios, steps):.2f} times its peers' median "
             f"in {len(worst.flagged(steps))} of the last {steps} steps"
         )
-        told += f"; the whole {place.kind} is slow: {place.name}" if place else ""
-        return told + (f"; {said_ranks(held_up)} also waits longer than its peers" if held_up else "")
+        told += f"; all of {others.places[0].name} is slow" if others.places else ""
+        return told + (f"; {said_ranks(others.waiting)} also waits longer than peers" if others.waiting else "")
 
     def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
         flagged = len(one.flagged(self.config.steps))
@@ -246,6 +309,10 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         )
         weight = flagged / self.config.steps + min(1.0, one.excess(self.config.steps) / step)
         return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
+
+
+def _timer(key: str) -> str:
+    return key.rpartition("|")[2]
 
 
 def _area(key: str) -> Area:

@@ -21,7 +21,7 @@ from schemas.results import (
 )
 from streams.incidents.decision import Decision, Reason
 from streams.incidents.hardware_beside import GROUNDS
-from streams.places import place_of
+from streams.places import places_of
 from streams.view import AttemptView
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
@@ -159,10 +159,10 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
     if len(nodes) == 1 and {rank for rank in view.members if view.node_of(rank) == nodes[0]} == set(ranks):
         return Scope(kind="node", name=nodes[0], ranks=shown, nodes=nodes)
     stages = {str(view.coordinates(rank).get("pp")) for rank in ranks}
-    place = place_of(view, ranks, view.members)
-    if len(stages) == 1 and "None" not in stages and (place is None or place.kind != "tensor"):
+    places = [one for one in places_of(view, ranks, view.members) if one.kind not in ("node", "stage")]
+    if len(stages) == 1 and "None" not in stages and not places:
         return Scope(kind="stage", name=f"pipeline stage {stages.pop()}", ranks=shown, nodes=nodes)
-    return Scope(kind="group", name=place.name if place else f"ranks {shown}", ranks=shown, nodes=nodes)
+    return Scope(kind="group", name=places[0].name if places else f"ranks {shown}", ranks=shown, nodes=nodes)
 
 
 def _place_of(view: AttemptView, decision: Decision) -> Scope:

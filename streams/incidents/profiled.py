@@ -7,6 +7,8 @@ from streams.incidents.decision import Base, Decision, Reason
 from streams.incidents.situation import Situation
 
 _SPACE = ("slow_function", "slow_function_and_changed", "many_slow_functions", "function_apart")
+GROUNDS = frozenset({*_SPACE, "function_shift"})
+"""Grounds of the detector that contrasts profiles."""
 
 
 def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:

@@ -10,9 +10,10 @@ from enum import IntEnum
 
 import msgspec
 
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Area
 from streams.incidents.counterfactual import by_played_steps
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.profiled import GROUNDS as PROFILED
 from streams.incidents.profiled import by_profiles
 from streams.incidents.situation import Situation
 
@@ -28,7 +29,9 @@ class Weight(IntEnum):
     """It names where peers are known and the rank has changed, or another source agrees."""
     PEERS = 2
     """It names where peers are known, or the rank has shifted against its own past."""
-    CERTAIN = 3
+    LAYOUT = 3
+    """It names where stages and roles are known, since it may be one of those."""
+    CERTAIN = 4
 
 
 class Ground(msgspec.Struct, frozen=True):
@@ -41,7 +44,14 @@ class Ground(msgspec.Struct, frozen=True):
 GROUNDS = {
     "slow_and_changed": Ground(Weight.CERTAIN, Reason.SLOW_AND_CHANGED),
     "slow_against_peers": Ground(Weight.PEERS, Reason.SLOW_KNOWN_LAYOUT),
+    "slow_perhaps_with_others": Ground(Weight.LAYOUT, Reason.SLOW_KNOWN_LAYOUT),
+    "slow_place": Ground(Weight.LAYOUT, Reason.SLOW_PLACE),
+    "busy_changed_and_cpu": Ground(Weight.CERTAIN, Reason.BUSY_AND_CHANGED),
+    "busy_and_changed": Ground(Weight.LAYOUT, Reason.BUSY_AND_CHANGED),
+    "busy_and_cpu": Ground(Weight.LAYOUT, Reason.BUSY),
+    "busy_alone": Ground(Weight.NOBODY, Reason.BUSY_ALONE),
     "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
+    "slow_unseen": Ground(Weight.NOBODY, Reason.SLOW_UNSEEN),
     "slow_but_waits": Ground(Weight.NOBODY, Reason.SLOW_BUT_WAITS),
     "slow_stage": Ground(Weight.NOBODY, Reason.SLOW_STAGE),
     "slow_replica": Ground(Weight.NOBODY, Reason.SLOW_REPLICA),
@@ -61,8 +71,9 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     played = by_played_steps(anomalies, contrasts)
     if played is not None:
         return played
+    contrasts = [one for one in contrasts if one.severity != "info"] or contrasts
     if not contrasts:
-        profiled = any(one.layer == "profile" for one in anomalies)
+        profiled = any(one.grounds in PROFILED for one in anomalies)
         return by_profiles(anomalies, situation) if profiled else _without_contrast(anomalies)
     latest = _latest(contrasts, situation)
     begun = [one for one in contrasts if one.end == contrasts[0].end]
@@ -74,7 +85,7 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     strongest = max(latest, key=_strength)
     reason = _reason(strongest, latest, anomalies, situation)
     if reason in _NAMING:
-        return base.named(reason, strongest.suspects, area=strongest.area)
+        return base.named(reason, strongest.suspects, area=_area(strongest, anomalies))
     among = strongest.suspects if strongest.grounds in _OF_PLACES else []
     return base.nobody(reason, area=strongest.area, among=among)
 
@@ -84,14 +95,34 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
     ground = GROUNDS[strongest.grounds]
     if ground.weight is Weight.NOBODY:
         return ground.reason
+    if len(strongest.suspects) > 1 and not situation.knows_layout:
+        # Several that have become slow together may be one stage.
+        return Reason.SLOW_UNKNOWN_LAYOUT
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
-    if ground.weight is Weight.CERTAIN or ranks_of(strongest.suspects) <= _shifted(anomalies):
+    shifted = ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= _shifted(anomalies)
+    if shifted:
         return Reason.SLOW_AND_CHANGED
+    if ground.weight is Weight.CERTAIN:
+        return ground.reason
     return ground.reason if situation.knows_layout else Reason.SLOW_UNKNOWN_LAYOUT
 
 
-_NAMING = (Reason.SLOW_AND_CHANGED, Reason.SLOW_KNOWN_LAYOUT)
+_NAMING = (
+    Reason.SLOW_AND_CHANGED,
+    Reason.SLOW_KNOWN_LAYOUT,
+    Reason.SLOW_PLACE,
+    Reason.BUSY_AND_CHANGED,
+    Reason.BUSY,
+)
+
+
+def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
+    """What a timer calls compute is a matter of data where stacks show the same rank loading."""
+    named = ranks_of(strongest.suspects)
+    loads = [one for one in anomalies if one.layer == "stack" and one.area == "data"]
+    shown = any(named <= ranks_of(one.suspects) for one in loads)
+    return "data" if shown and strongest.area == "compute" else strongest.area
 
 
 def _without_contrast(anomalies: list[Anomaly]) -> Decision:

@@ -216,10 +216,23 @@ TABLE: list[Row] = [
     ("one was always slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3)], situation(knows_layout=False)),
     ("another drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("own_shift", [2], start=10)], situation(knows_layout=False)),
     ("all drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("shared_shift", [], start=10)], situation(knows_layout=False)),
+    ("one waits no more", Reason.BUSY_AND_CHANGED, [3], [slow("busy_changed_and_cpu", 3)], situation(knows_layout=False)),
+    ("one waits no more by stacks alone", Reason.BUSY_AND_CHANGED, [3], [slow("busy_and_changed", 3)], situation()),
+    ("one waits no more, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("busy_and_changed", 3)], situation(knows_layout=False)),
+    ("one never waits and is busy", Reason.BUSY, [3], [slow("busy_and_cpu", 3)], situation()),
+    ("one never waits", Reason.BUSY_ALONE, [], [slow("busy_alone", 3)], situation()),
+    ("samples alone contradict nobody", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_against_peers", 3), slow("busy_alone", 5, severity="info")], situation()),
+    ("samples and timers name others", Reason.SOURCES_DISAGREE, [], [slow("slow_against_peers", 3), slow("busy_and_cpu", 5)], situation()),
     ("rank 0 was always slow", Reason.SLOW_FIRST_RANK, [], [slow("slow_first_rank", 0)], situation()),
     ("rank 0 was always slow, another is now", Reason.SLOW_AND_CHANGED, [3], [slow("slow_first_rank", 0), slow("slow_and_changed", 3)], situation()),
+    ("the stages beside it are unseen", Reason.SLOW_UNSEEN, [], [slow("slow_unseen", 3)], situation()),
     ("one is slow and waits", Reason.SLOW_BUT_WAITS, [], [slow("slow_but_waits")], situation()),
     ("one is slow and waits, another does not", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_but_waits"), slow("slow_against_peers", 3)], situation()),
+    ("several have become slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_and_changed", 2, 3)], situation(knows_layout=False)),
+    ("others may have become slow with it", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_perhaps_with_others", 3), anomaly("own_shift", [3], start=10)], situation(knows_layout=False)),
+    ("others may have become slow with it, of its stage", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_perhaps_with_others", 3)], situation()),
+    ("a node has become slow", Reason.SLOW_PLACE, [2, 3], [slow("slow_place", 2, 3)], situation()),
+    ("a node has become slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_place", 2, 3)], situation(knows_layout=False)),
     ("a stage is slow", Reason.SLOW_STAGE, [], [slow("slow_stage", 2, 3)], situation()),
     ("a replica is slow", Reason.SLOW_REPLICA, [], [slow("slow_replica", 2, 3)], situation()),
     ("the slow one moves", Reason.ROTATING, [], [slow("rotating"), slow("slow_and_changed", 3)], situation()),
@@ -325,6 +338,11 @@ def test_a_shift_that_turns_out_to_be_everybodys_supports_nobody() -> None:
     shifts = [anomaly("own_shift", [3], start=10), anomaly("shared_shift", start=20, victims=others(3))]
     decision = decide([slow("slow_against_peers", 3), *shifts], situation(knows_layout=False))
     assert named(decision) == []
+
+
+def test_a_slow_rank_that_stacks_show_loading_is_a_matter_of_data() -> None:
+    found = [slow("slow_and_changed", 3), anomaly("busy_alone", [3], start=10, area="data", severity="info")]
+    assert decide(found, situation()).area == "data"
 
 
 def test_an_own_series_that_the_peers_share_a_window_later_supports_nobody() -> None:

@@ -1,0 +1,96 @@
+"""What others show of slow ranks: whether they wait for others themselves, and whether their whole group is slow."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from streams.places import Place, beside, replica_elsewhere
+from streams.robust import Bounds
+from streams.slow_ranks import Standing, standings
+from streams.step_tables import StepTables
+from streams.steps import StepTable
+from streams.view import AttemptView
+
+LONGER_WAIT, OF_EXCESS = 0.05, 0.25
+"""Waiting that speaks for a suspect: beyond its peers' by so much of a step, and of what it works longer."""
+WITNESS_STEPS = 5
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is beside slow ranks: how many ``more`` are slow, the places whose ranks they all are, ``waiting``.
+
+    Those of them wait longer than their peers. ``replica`` are slow in other stages of the one replica they are of;
+    ``unseen`` is whether nothing is known of those stages.
+    """
+
+    more: int
+    places: list[Place]
+    waiting: list[int]
+    replica: list[Standing]
+    unseen: bool = False
+
+
+def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:
+    """The slow ranks that wait for others longer than their peers do: these are held up themselves."""
+    found = []
+    by_rank = {one.rank: one for one in slow}
+    for group in view.peer_groups() if tables.of("wait") else []:
+        suspects = [rank for rank in group if rank in by_rank]
+        if not suspects:
+            continue
+        waiting = tables.waiting(group, steps)
+        others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
+        peers = float(np.nanmedian(others)) if np.isfinite(others).any() else np.inf
+        for rank in suspects:
+            most = max(LONGER_WAIT * step_ns, OF_EXCESS * by_rank[rank].excess(steps))
+            if waiting[group.index(rank)] - peers > most:
+                found.append(rank)
+    return sorted(found)
+
+
+def with_its_group(
+    view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds
+) -> list[Standing]:
+    """The slow ranks and those of their tensor-parallel group that are slow by half as much at least.
+
+    They wait for each other within what each of them calls own work, so that one of them cannot be told apart.
+    """
+    known = {one.rank for one in slow}
+    group = beside(view, slow[0].rank, table.ranks)
+    if len(group) == 1 or not known <= group:
+        return slow
+    half = _half(slow, steps)
+    return [*slow, *(one for one in _of(view, table, group - known, bounds) if _middle(one, steps) > half)]
+
+
+def of_their_replica(
+    view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds
+) -> list[Standing]:
+    """Who is slow in other stages of the slow ranks' replica, by half as much: what it is given takes longer."""
+    known = {one.rank for one in slow}
+    elsewhere = replica_elsewhere(view, known, table.ranks)
+    return [one for one in _of(view, table, elsewhere, bounds) if _middle(one, steps) > _half(slow, steps)]
+
+
+def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing]) -> bool:
+    """Whether the slow ranks' replica has other stages and no rank there has this timer."""
+    known = {one.rank for one in slow}
+    return bool(replica_elsewhere(view, known, view.members)) and not replica_elsewhere(view, known, table.ranks)
+
+
+def _of(view: AttemptView, table: StepTable, ranks: set[int], bounds: Bounds) -> list[Standing]:
+    found: list[Standing] = []
+    for group in view.peer_groups() if ranks else []:
+        if ranks & set(group):
+            found += standings(table, group, sorted(ranks & set(group)), bounds)
+    return found
+
+
+def _half(slow: list[Standing], steps: int) -> float:
+    return 1 + (min(one.middle(one.ratios, steps) for one in slow) - 1) / 2
+
+
+def _middle(one: Standing, steps: int) -> float:
+    last = one.ratios[-steps:]
+    return float(np.median(last)) if len(last) >= WITNESS_STEPS else 1.0
