@@ -62,6 +62,10 @@ def observed(view: AttemptView, window: AttemptWindow) -> list[int]:
     A rank that came or left in it, whose lines were cut or of which no line was ever seen is not among them; nor is
     one that shows nothing while its node's producer is silent as well.
     """
+    return window.once("observed", view, lambda: _observed(view, window))
+
+
+def _observed(view: AttemptView, window: AttemptWindow) -> list[int]:
     cut = {summary.identity.rank for summary in window.summaries if LEFT_OUT & summary.dropped.keys()}
     heard = {summary.identity.rank for summary in window.summaries}
     cut |= {

@@ -79,6 +79,20 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return matrix
 
 
+class SharedNames:
+    """Columns of names, devices and units, each of which is in memory once however many ranks have it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], list[str]] = {}
+
+    def of(self, gauges: Gauges) -> Gauges:
+        """The gauges with columns that others share."""
+        names, devices, units = (
+            self._known.setdefault(tuple(column), column) for column in (gauges.names, gauges.devices, gauges.units)
+        )
+        return msgspec.structs.replace(gauges, names=names, devices=devices, units=units)
+
+
 def gauge_table(summaries: Sequence[Window]) -> GaugeTable:
     """The gauges of the summaries of ranks; of several summaries of a rank the last that has any counts."""
     found: dict[int, Gauges] = {}
@@ -87,10 +101,20 @@ def gauge_table(summaries: Sequence[Window]) -> GaugeTable:
             found[summary.identity.rank] = measured
     ranks = sorted(found)
     rows = [found[rank] for rank in ranks]
-    alike: dict[Layout, list[int]] = {}
-    for at, row in enumerate(rows):
-        alike.setdefault((tuple(row.names), tuple(row.devices)), []).append(at)
+    alike = _alike(rows)
     return GaugeTable(metrics=_metrics(alike), ranks=ranks, rows=rows, alike=alike)
+
+
+def _alike(rows: Sequence[Gauges]) -> dict[Layout, list[int]]:
+    """The places of rows by their names and devices; columns that are shared are looked at once."""
+    shared: dict[tuple[int, int], list[int]] = {}
+    for at, row in enumerate(rows):
+        shared.setdefault((id(row.names), id(row.devices)), []).append(at)
+    alike: dict[Layout, list[int]] = {}
+    for places in shared.values():
+        row = rows[places[0]]
+        alike.setdefault((tuple(row.names), tuple(row.devices)), []).extend(places)
+    return alike
 
 
 def _metrics(alike: Mapping[Layout, Sequence[int]]) -> list[tuple[str, str]]:

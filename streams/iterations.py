@@ -85,8 +85,9 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         rank = window.identity.rank
         if rank is None or window.iteration is None or window.iteration_time is None:
             return False
-        within = any(series.iterations[0] != series.iterations[-1] for series in window.series)
-        return within or self.reached.get(rank) != window.iteration
+        if self.reached.get(rank) != window.iteration:
+            return True
+        return any(series.iterations[0] != series.iterations[-1] for series in window.series)
 
     def _went_back(self, window: Window) -> bool:
         before = self.reached.get(window.identity.rank if window.identity.rank is not None else -1)

@@ -85,7 +85,7 @@ def printed_by(
     shown: list[SignatureCount] = []
     templates: list[str] = []
     # A row, a column, a count and two times for each cell: one pass over all that all ranks printed.
-    cells: list[tuple[int, int, int, int, int]] = []
+    cells: list[int] = []
     for rank, summary in ranked:
         here = column[rank]
         for one in summary.signatures:
@@ -97,7 +97,7 @@ def printed_by(
                     templates.append(template)
             place = places[one.signature]
             if place is not None:
-                cells.append((place, here, one.count, one.first, one.last))
+                cells += (place, here, one.count, one.first, one.last)
     order = sorted(range(len(shown)), key=lambda place: shown[place].signature)
     counts, first, last = _filled(cells, (len(shown), len(ranks)))
     before = [np.isin(ranks, ranks_before(shown[place].signature)) for place in order]
@@ -120,9 +120,7 @@ def printed_by(
     )
 
 
-def _filled(
-    cells: list[tuple[int, int, int, int, int]], shape: tuple[int, int]
-) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
+def _filled(cells: list[int], shape: tuple[int, int]) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
     """Counts, and when each row was first and last printed (ns)."""
     table = np.array(cells, dtype=np.int64).reshape(-1, 5)
     counts = np.zeros(shape, dtype=np.int64)

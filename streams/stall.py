@@ -61,11 +61,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
 
 def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
     """The stall at the window's end, or null where there is none or none can be known."""
-    # Many detectors ask for the same.
-    known = window.stalls.get(rule)
-    if known is None or known[0] is not view:
-        known = window.stalls[rule] = (view, _stall_of(view, window, rule))
-    return known[1]
+    return window.once(("stall", rule), view, lambda: _stall_of(view, window, rule))
 
 
 def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:

@@ -6,8 +6,9 @@ The job stage keeps one view per attempt and updates it before detectors see the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,6 +33,8 @@ from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
 from streams.stacks import joined, telling
+
+T = TypeVar("T")
 
 KEPT_PIDS = 8
 KEPT_DEVICES = 64
@@ -166,11 +169,13 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
+        layout = dict(self.layout)
+        moved = False
         for summary in window.summaries:
             rank = summary.identity.rank
             if rank is None:
                 continue
-            self._member(rank, summary)
+            moved |= self._member(rank, summary)
             self.phases[rank] = summary.phase
             if summary.phase_time is not None:
                 self.turned[rank] = summary.phase_time
@@ -179,22 +184,27 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
         self._node_side(window)
-        # What was found out of it is found anew: many detectors ask for the same.
+        # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
+        peers = {} if moved or self.layout != layout else {"_peers": self._peers}
         self.__dict__.clear()
+        self.__dict__.update(peers)
 
     def _believe(self, world_size: int | None) -> None:
         if world_size is not None and 0 < world_size <= MOST_RANKS:
             self.world_size = world_size
 
-    def _member(self, rank: int, summary: Window) -> None:
+    def _member(self, rank: int, summary: Window) -> bool:
+        """Take in what one rank did; returns whether it is new, or another than it was thought to be."""
         dead = _dead(summary)
         life = _last_life(summary, dead=dead)
         member = self.members.get(rank)
+        moved = member is None
         if member is None:
             member = Member(identity=summary.identity, first_seen=summary.start, last_life=life or summary.start)
             self.members[rank] = member
         if summary.identity != member.identity:
-            member.identity = _richer(member.identity, summary.identity)
+            member.identity, before = _richer(member.identity, summary.identity), member.identity
+            moved = member.identity != before
         if summary.stacks or summary.announced:
             member.take_processes(summary)
         if summary.devices:
@@ -214,6 +224,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             member.zombie = summary.start if member.zombie is None else member.zombie
         elif life is not None:
             member.zombie = None
+        return moved
 
     def _node_side(self, window: AttemptWindow) -> None:
         for rank, exit_ in window.exits:
@@ -468,12 +479,21 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for summary in self.summaries:
             if summary.identity.rank is not None:
                 for one in summary.series:
-                    found.setdefault(one.name, []).append((summary.identity.rank, one))
+                    if one.name not in found:
+                        found[one.name] = []
+                    found[one.name].append((summary.identity.rank, one))
         return dict(sorted(found.items()))
 
+    def once(self, what: Hashable, view: AttemptView, find: Callable[[], T]) -> T:
+        """What ``find`` finds out of the window and the view, found once however many ask for it."""
+        known = self._found.get(what)
+        if known is None or known[0] is not view:
+            known = self._found[what] = (view, find())
+        found: T = known[1]
+        return found
+
     @cached_property
-    def stalls(self) -> dict[Any, tuple[AttemptView, Any]]:
-        """By rule: the view for which it was asked, and the stall or null that was found (``stall_of``)."""
+    def _found(self) -> dict[Hashable, tuple[AttemptView, Any]]:
         return {}
 
     def of(self, rank: int) -> list[Window]:

@@ -47,6 +47,10 @@ class Tail(msgspec.Struct, kw_only=True):
         """Both together."""
         return list(zip(self.lines, self.iterations, strict=True))
 
+    def turn(self, iteration: int | None) -> set[int]:
+        """The lines that were printed in that iteration."""
+        return {line for line, other in self.pairs if other == iteration}
+
     def add(self, pairs: list[Pair]) -> None:
         """Take later lines in; the oldest go."""
         self.lines += [line for line, _ in pairs]
@@ -106,8 +110,7 @@ class LogSequence(JobDetector[LogSequenceConfig, LogSequenceState]):
     def _new_pairs(self, summary: Window, tail: Tail, numbers: dict[str, int]) -> list[Pair]:
         """The window's pairs by number of line; what its first turn has in common with the last one is known."""
         last = tail.iterations[-1] if tail.iterations else None
-        goes_on = any(iteration == last for _, iteration in summary.tail)
-        known = {line for line, iteration in tail.pairs if iteration == last} if goes_on else set()
+        known: set[int] | None = None
         found: list[Pair] = []
         for place, iteration in summary.tail:
             if not 0 <= place < len(summary.signatures):
@@ -119,8 +122,11 @@ class LogSequence(JobDetector[LogSequenceConfig, LogSequenceState]):
                     continue
                 number = numbers[counted.signature] = len(numbers)
                 self.state.lines.append((counted.signature, counted.masked[:LONGEST_TEXT]))
-            if iteration != last or number not in known:
-                found.append((number, iteration))
+            if iteration == last:
+                known = tail.turn(last) if known is None else known
+                if number in known:
+                    continue
+            found.append((number, iteration))
         return found
 
     def _contrast(self, view: AttemptView, window: AttemptWindow, stall: Stall, standing: Standing) -> list[Anomaly]:

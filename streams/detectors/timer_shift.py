@@ -66,11 +66,10 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
         ]
 
     def _remember(self, window: AttemptWindow) -> None:
-        for timer in window.series:
-            for rank, _ in window.series[timer] if kind_of_timer(timer) == "own" else ():
-                known = self.state.reporters.setdefault(timer, [])
-                if len(known) < 2 and rank not in known:
-                    known.append(rank)
+        for timer, told in window.series.items():
+            if not self._has_peers(timer) and kind_of_timer(timer) == "own":
+                known = self.state.reporters.get(timer, [])
+                self.state.reporters[timer] = list(dict.fromkeys([*known, *(rank for rank, _ in told)]))[:2]
 
     def _has_peers(self, timer: str) -> bool:
         return len(self.state.reporters.get(timer, [])) > 1

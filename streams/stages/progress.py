@@ -38,6 +38,7 @@ class PartitionProgress:
         self._skips = [(-1, skip) for skip in state.skips]
         self._reached_before = dict(state.reached)
         self._reports: deque[tuple[int, int, int]] = deque()
+        self._low = self._lowest()
 
     def report(self, offset: int, progress: Progress) -> None:
         """Take in the report that stands at ``offset``."""
@@ -46,10 +47,14 @@ class PartitionProgress:
             self._skips.append((offset, Skip(progress.partition, before, progress.end)))
         self._reached[progress.partition] = max(progress.end, before)
         self._reports.append((offset, progress.partition, progress.end))
+        self._low = self._lowest()
 
     @property
     def low(self) -> int | None:
         """The end up to which all partitions have reported, or null while one has not."""
+        return self._low
+
+    def _lowest(self) -> int | None:
         return min(self._reached.values()) if len(self._reached) >= self._partitions else None
 
     def skipped(self, end: int) -> bool:
@@ -58,7 +63,9 @@ class PartitionProgress:
 
     def behind_skip(self, partition: int, end: int) -> bool:
         """Whether a summary of that partition and window now stands behind the skip of its window."""
-        return any(skip.partition == partition and skip.after < end <= skip.end for _, skip in self._skips)
+        return bool(self._skips) and any(
+            skip.partition == partition and skip.after < end <= skip.end for _, skip in self._skips
+        )
 
     def checkpoint(self, offset: int, closed: int) -> ProgressState:
         """What was true at ``offset``, which only grows; what matters no longer is forgotten."""

@@ -11,6 +11,7 @@ import msgspec
 from schemas.codec import decode
 from schemas.ports import Entry
 from schemas.results import Window
+from streams.gauges import SharedNames
 from streams.stacks import SharedFrames
 
 Read = Callable[[int, int], Sequence[Entry]]
@@ -62,6 +63,7 @@ class Summaries:
         self._open: dict[int, _Open] = {}
         self._most_bytes = 0
         self._frames = SharedFrames()
+        self._names = SharedNames()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -88,14 +90,21 @@ class Summaries:
 
     def add(self, entry: Entry, window: Window) -> None:
         """Take a summary in; offsets only grow."""
-        one = self._open.setdefault(window.end, _Open())
+        one = self._open.get(window.end)
+        if one is None:
+            one = self._open[window.end] = _Open()
         one.offsets.append(entry.offset)
         one.size += len(entry.value)
         if one.in_memory:
             one.summaries[window.id] = self._sharing(window)
 
     def _sharing(self, window: Window) -> Window:
-        return msgspec.structs.replace(window, stacks=self._frames.of(window.stacks)) if window.stacks else window
+        """The summary with stacks and names of gauges that are in memory once: most ranks have the same."""
+        if window.stacks:
+            window = msgspec.structs.replace(window, stacks=self._frames.of(window.stacks))
+        if window.gauge_columns:
+            window = msgspec.structs.replace(window, gauge_columns=self._names.of(window.gauge_columns))
+        return window
 
     def bound(self, most_bytes: int) -> None:
         """Let go of the windows whose turn comes last until at most so much is in memory; the next one stays."""
@@ -121,6 +130,7 @@ class Summaries:
             self._read_back(end)
         del self._open[end]
         self._frames = SharedFrames()
+        self._names = SharedNames()
         return list(one.summaries.values()), one.lost
 
     def _read_back(self, end: int) -> None:
