@@ -23,12 +23,12 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
     to_what = {
         Cause.WORKERS: f"{_who(result, slow.places, ranks, tensor_parallel)} like its peers would win back "
         f"{slow.gain:.0%} of that",
-        Cause.STAGES: f"{shares.stages:.0%} of that is that pipeline stages differ in work, stage {_heaviest(result)} "
-        "has most",
+        Cause.STAGES: f"{shares.stages:.0%} of that is stage imbalance: pipeline stage {_heaviest(result)} has "
+        "more work than others",
         Cause.ONE_REPLICA: f"{shares.stages:.0%} of that is that stage {_heaviest(result)} takes longest, and with one "
         "replica nobody can tell whether it has more work or its worker is slow",
         Cause.LENGTHS: f"{shares.variation:.0%} of that is microbatches that take longer than others on the same "
-        f"worker, forward and backward alike (r = {result.correlation:.2f}): their sequences differ in length",
+        f"worker, forward and backward alike (r = {result.correlation:.2f}): their sequence lengths differ",
         Cause.VARIATION: f"{shares.variation:.0%} of that is work that takes now longer, now shorter on one worker",
         Cause.COMMUNICATION: f"{shares.communication:.0%} of that is communication after all have joined, most of all "
         f"{slowest}",

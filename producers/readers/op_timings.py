@@ -37,13 +37,14 @@ MOST_BYTES = 256 * 1024 * 1024
 MOST_UNPACKED = 1024 * 1024 * 1024
 MOST_ROWS = 2_000_000
 """That are kept: those of the last steps."""
+MOST_TIMELINES = 200_000
 MOST_SEEN = 50_000_000
 MOST_STEPS = 100_000
 MOST_NAMES = 256
 LONGEST_NAME = 100
 MOST_OPERATIONS = 8_192
 """Of one worker in one step; of more the first ones are kept."""
-MOST_LAYOUT_BYTES = 65_536
+MOST_LAYOUT_BYTES = 16_384
 LONGEST_S = 1e6
 """Seconds from the beginning of a step; nothing takes ten days."""
 NO_LAYOUT = "no YAML of its parallel layout was found; sizes are those of its own columns"
@@ -95,7 +96,7 @@ def read(source: Source) -> Timings | None:
         raise ValueError(f"file of {source.size} bytes, more than {MOST_BYTES}")
     try:
         return _read(source)
-    except (pyarrow.ArrowException, UnicodeDecodeError, OverflowError) as error:
+    except (pyarrow.ArrowException, UnicodeDecodeError, OverflowError, IndexError, KeyError) as error:
         raise ValueError(f"not a Parquet file that can be read: {_first_line(error)}") from None
     except OSError as error:
         if error.errno is not None:
@@ -111,6 +112,8 @@ def _read(source: Source) -> Timings | None:
         schema, told = file.schema_arrow, file.metadata
         if not {*_WHOLE, *_MEASURED, "optype"} <= set(schema.names):
             return None
+        if len(set(schema.names)) < len(schema.names):
+            raise ValueError("op timings with two columns of one name")
         if wrong := _wrong_types(schema):
             raise ValueError(f"op timings whose columns are of other types: {', '.join(wrong)}")
         unpacked = sum(told.row_group(at).total_byte_size for at in range(told.num_row_groups))
@@ -322,7 +325,7 @@ def observe(
     captures: Captures,
     owners: Owners,
     span: tuple[int, int],
-) -> Iterable[Observation]:
+) -> Iterable[Observation | Unused]:
     """A timeline for each worker and step, and the layout; all is observed when the trace was taken.
 
     Where nothing tells when that was it is the end of ``span`` (ns), which is all that the recording covers.
@@ -334,10 +337,15 @@ def observe(
         yield from _observe(found, layout, owners, job_of(found, layouts, len(tables)), moment)
 
 
-def _observe(found: Timings, layout: Layout | None, owners: Owners, job: str, moment: Moment) -> Iterable[Observation]:
+def _observe(
+    found: Timings, layout: Layout | None, owners: Owners, job: str, moment: Moment
+) -> Iterable[Observation | Unused]:
     columns = found.columns
     identities: dict[int, Identity] = {}
-    for place, part in enumerate(_workers_steps(columns)):
+    parts = _workers_steps(columns)
+    if len(parts) > MOST_TIMELINES:
+        yield Unused(found.file, 0, f"workers' steps before the last {MOST_TIMELINES}", len(parts) - MOST_TIMELINES)
+    for place, part in enumerate(parts[-MOST_TIMELINES:]):
         rank = int(columns["rank"][part.start])
         if rank not in identities:
             at = {"dp": int(columns["dp_rank"][part.start]), "pp": int(columns["stage"][part.start])}
@@ -372,7 +380,7 @@ def _identity(file: str, rank: int, at: dict[str, int], owners: Owners, job: str
     return msgspec.structs.replace(known, job=known.job if own != NO_RUN else job, coordinates=coordinates)
 
 
-def _workers_steps(columns: dict[str, _Numbers]) -> Iterable[slice]:
+def _workers_steps(columns: dict[str, _Numbers]) -> list[slice]:
     """The runs of rows of one step and rank."""
     changes = (np.diff(columns["step"]) != 0) | (np.diff(columns["rank"]) != 0)
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(columns["step"])]

@@ -163,8 +163,8 @@ class StageFrontier(JobDetector[StageFrontierConfig, StageFrontierState]):
         if not ready.any() or not phases:
             return False
         first = int(steps[ready][0])
-        if self.state.began is None or first < self.state.began:
-            # Steps are counted anew, or for the first time.
+        if self.state.began is None or first + self.config.pending_steps < self.state.began:
+            # Steps are counted for the first time, or anew; those that had been waited for are only late.
             self.state.began, self.state.judged = first, []
         counted = ready & (steps >= self.state.began + self.config.warm_up_steps)
         self._note(view, steps[counted], times[counted], ranks.tolist(), phases, values[counted])

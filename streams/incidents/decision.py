@@ -64,9 +64,9 @@ class Reason(Enum):
     FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
     FUNCTION_SHIFT = "steps take longer than in an earlier profile, and a function that has become slower explains it"
     WHAT_IF_WORKERS = "steps would be about as fast as the job can be if these workers computed like their peers"
-    WHAT_IF_STAGES = "pipeline stages differ in work; no worker of one stands apart"
+    WHAT_IF_STAGES = "pipeline stages differ in work, and no worker of a stage stands apart"
     WHAT_IF_ONE_REPLICA = "a pipeline stage takes longest, and there is no replica of it to compare with"
-    WHAT_IF_LENGTHS = "microbatches differ in length; no worker stays slow"
+    WHAT_IF_LENGTHS = "microbatches differ in sequence length, and no worker stays slow"
     WHAT_IF_VARIATION = "work takes now longer, now shorter on the same worker, and no worker stays slow"
     WHAT_IF_COMMUNICATION = (
         "communication takes longer than it usually does, and no worker computes longer than its peers"

@@ -84,7 +84,7 @@ def test_only_the_slow_worker_is_named_and_else_nobody(trace: tuple[str, Recordi
         assert "rank 0 (dp 0, pp 0" in evidence["text"] and "would win back 100%" in evidence["text"]
     elif name == "SE":
         assert (named, incident["area"], incident["scope"]["kind"]) == ([], "workload", "job")
-        assert "sequences differ in length" in evidence["text"]
+        assert "sequence lengths differ" in evidence["text"]
     else:
         assert (named, incident["area"]) == ([], "workload")
-        assert "pipeline stages differ in work" in evidence["text"]
+        assert "stage imbalance" in evidence["text"]

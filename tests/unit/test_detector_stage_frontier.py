@@ -127,6 +127,17 @@ def test_a_step_that_ends_in_the_next_window_is_judged_there() -> None:
     assert len(detector.state.judged) == 20
 
 
+def test_a_step_that_is_waited_for_does_not_make_what_is_judged_forgotten() -> None:
+    detector, view = StageFrontier(StageFrontierConfig(warm_up_steps=1)), new_view()
+    whole = window_of(late, 0, 1)
+    behind = [one if rank else window_of(late, 0, 2, 9)[0] for rank, one in enumerate(whole)]
+    run(detector, view, [closed(behind, 0)])
+    assert [step.iteration for step in detector.state.judged] == list(range(3, 11))
+    first = [one if rank == 0 else summary(rank, 10) for rank, one in enumerate(window_of(late, 10, 1, 1))]
+    run(detector, view, [closed(first, 10)])
+    assert len(detector.state.judged) == 8
+
+
 def test_what_is_kept_is_bounded_whatever_is_reported() -> None:
     config = StageFrontierConfig()
     detector, view = StageFrontier(config), new_view()

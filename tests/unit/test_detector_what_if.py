@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from detection_support import at, closed, identity, new_view, run, summary
-from streams_support import records, traced, written_log
+from streams_support import folded, records, traced, written_log
 from streams_support import run as run_log
 from traced_job import TracedJob, Work, even, heavy_last, lengths, slow_worker
 
@@ -193,3 +193,12 @@ def test_a_traced_job_gives_one_incident_from_its_topics_on() -> None:
     assert ({one.id for one in records(log, "incidents")}, latest.symptom) == ({latest.id}, "slowdown")
     assert [suspect.rank for suspect in latest.suspects] == [5]
     assert latest.victims.ranks == "0-4,6-7"
+
+
+def test_partitions_change_nothing_of_what_is_found() -> None:
+    found = []
+    for partitions in (1, 3):
+        log = written_log(traced().recording, partitions)
+        run_log(log)
+        found.append(folded(log, ("anomalies", "incidents")))
+    assert found[0]["incidents"] and found[0] == found[1]

@@ -145,7 +145,7 @@ def test_two_traces_are_two_jobs_and_each_has_the_layout_that_is_named_after_it(
         ("base: {x: 1}\nmore:\n  <<: {y: 2}\ndp_size: 2\n", "references between its parts"),
         ("dp_size: [\n", "not a YAML that can be read"),
         ("dp_size: many\npp_size: -3\n", "no numbers of ranks"),
-        ("dp_size: " + "[" * 5_000 + "\n", "not a YAML that can be read"),
+        ("dp_size: " + "[" * 2_000 + "\n", "not a YAML that can be read"),
         ("dp_size: !!python/object/apply:os.system ['touch x']\n", "not a YAML that can be read"),
         ("trial_name: X\ndp_size: 1\npp_size: 1\n", op_timings.NO_TRACE),
     ],
@@ -278,6 +278,23 @@ def test_of_a_step_that_is_too_large_by_itself_the_rest_is_counted(
     found = timelines(recording).values()
     assert max(len(one.operations) for one in found) == 5
     assert sum(len(one.operations) + one.left_out for one in found) == 20
+
+
+def test_of_more_timelines_than_there_is_room_for_the_last_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(op_timings, "MOST_TIMELINES", 5)
+    recording = read_recording(write(tmp_path, SMALL))
+    assert sorted(timelines(recording)) == [(11, 3), (12, 0), (12, 1), (12, 2), (12, 3)]
+    assert notes(recording)["workers' steps before the last 5"] == 7
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = table_of(SMALL)
+    pq.write_table(table.append_column("rank", table["rank"]), tmp_path / "trace-X.parquet")
+    source = Source(tmp_path / "trace-X.parquet", "trace-X.parquet", 1)
+    with pytest.raises(ValueError, match="two columns of one name"):
+        op_timings.read(source)
 
 
 def test_a_table_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
