@@ -10,6 +10,7 @@ become others.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -71,6 +72,7 @@ class JobDriftState(msgspec.Struct, kw_only=True):
     batch: float | None = None
 
 
+@lru_cache(maxsize=4096)
 def common_of(name: str) -> str:
     """``step_time_s``, or the rate that a series is, by its printed name; empty where it is neither."""
     common = in_common(name, 1.0)
@@ -138,7 +140,7 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         if not common_of(name):
             return False
         pace = self.state.paces.get(name)
-        if pace is None and len(self.state.paces) + len(found) >= MOST_NAMES and name not in found:
+        if len(self.state.paces.keys() | found.keys() | {name}) > MOST_NAMES:
             return False
         if name not in found:
             return True
