@@ -31,21 +31,25 @@ _OTHER_LOSS = re.compile(r"loss(?:_value)?$")
 _NO_LOSS = re.compile(r"kl|entropy|across_ranks/")
 
 
+@lru_cache(maxsize=4096)
 def is_gradient(name: str) -> bool:
     """Whether it is a norm of gradients."""
     return _GRADIENT.search(name) is not None
 
 
+@lru_cache(maxsize=4096)
 def is_scale(name: str) -> bool:
     """Whether it is the loss scale of training in half precision."""
     return _SCALE.search(name) is not None
 
 
+@lru_cache(maxsize=4096)
 def counts_skipped(name: str) -> bool:
     """Whether it counts skipped steps since the beginning."""
     return _SKIPPED.search(name) is not None
 
 
+@lru_cache(maxsize=4096)
 def tells_skipped(name: str) -> bool:
     """Whether it counts the steps skipped since the last report."""
     return _SKIPPED_NOW.search(name) is not None
@@ -53,7 +57,18 @@ def tells_skipped(name: str) -> bool:
 
 def is_watched(series: Series) -> bool:
     """Whether a value that is no number means that training has gone wrong."""
-    return _WATCHED.search(series.name) is not None and series.unit not in ("ms", "s")
+    return _is_watched(series.name) and series.unit not in ("ms", "s")
+
+
+@lru_cache(maxsize=4096)
+def concerns(name: str) -> bool:
+    """Whether a series is any of those: of many metrics few are."""
+    return _is_watched(name) or is_gradient(name) or is_scale(name) or counts_skipped(name) or tells_skipped(name)
+
+
+@lru_cache(maxsize=4096)
+def _is_watched(name: str) -> bool:
+    return _WATCHED.search(name) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,9 @@ become others.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from math import log1p
+from statistics import median
 
 import msgspec
 
@@ -71,6 +74,7 @@ class JobDriftState(msgspec.Struct, kw_only=True):
     batch: float | None = None
 
 
+@lru_cache(maxsize=4096)
 def common_of(name: str) -> str:
     """``step_time_s``, or the rate that a series is, by its printed name; empty where it is neither."""
     common = in_common(name, 1.0)
@@ -110,15 +114,20 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a window, while a shift stands."""
         turns = sorted({summary.phase_time for summary in window.summaries if summary.phase_time is not None})
-        for name, series in self._speakers(window):
-            self._take(name, series, turns, window)
+        speakers, since = self._speakers(window)
+        for name, series in speakers:
+            self._take(name, series, turns, since)
+            self.state.paces[name].end = window.end
         if over(view):
             return []
         standing = [name for name, pace in sorted(self.state.paces.items()) if self._stands(pace, window.end)]
         return [self._finding(view, window, standing)] if standing else []
 
-    def _speakers(self, window: AttemptWindow) -> list[tuple[str, Series]]:
-        """Each series as the rank has it whose word counts: the lowest that prints it, as long as it does."""
+    def _speakers(self, window: AttemptWindow) -> tuple[list[tuple[str, Series]], int]:
+        """Each series as the rank has it whose word counts: the lowest that prints it, as long as it does.
+
+        And the iteration before which steps in this window are of another batch size.
+        """
         found: dict[str, tuple[int, Series]] = {}
         batches: dict[int, Series] = {}
         for summary in window.summaries:
@@ -130,15 +139,15 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
                     found[series.name] = (rank, series)
         for name, (rank, _) in found.items():
             self._listen(name, rank, window)
-        if batches:
-            self._batch(batches[min(batches)])
-        return [(name, series) for name, (rank, series) in sorted(found.items()) if self.state.paces[name].rank == rank]
+        since = self._batch(batches[min(batches)]) if batches else -1
+        counted = [(name, one) for name, (rank, one) in sorted(found.items()) if self.state.paces[name].rank == rank]
+        return counted, since
 
     def _counts(self, name: str, rank: int, found: dict[str, tuple[int, Series]]) -> bool:
         if not common_of(name):
             return False
         pace = self.state.paces.get(name)
-        if pace is None and len(self.state.paces) + len(found) >= MOST_NAMES and name not in found:
+        if len(self.state.paces.keys() | found.keys() | {name}) > MOST_NAMES:
             return False
         if name not in found:
             return True
@@ -152,25 +161,27 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
             self.state.paces[name] = Pace(rank=rank)
             self._watchers.pop(name, None)
 
-    def _batch(self, series: Series) -> None:
-        """A step of another batch size is another step."""
-        for value in series.values:
+    def _batch(self, series: Series) -> int:
+        """A step of another batch size is another step; returns the iteration of the last change, -1 without one."""
+        since = -1
+        for iteration, value in zip(series.iterations, series.values, strict=True):
             if value is not None and self.state.batch not in (None, value):
+                since = iteration
                 for name, pace in self.state.paces.items():
                     self.state.paces[name] = Pace(rank=pace.rank, iteration=pace.iteration, end=pace.end)
                 self._watchers = {}
             self.state.batch = value if value is not None else self.state.batch
+        return since
 
-    def _take(self, name: str, series: Series, turns: list[int], window: AttemptWindow) -> None:
+    def _take(self, name: str, series: Series, turns: list[int], since: int) -> None:
         pace = self.state.paces[name]
         watcher = self._watcher(name, pace)
-        pace.end = window.end
         for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
             if iteration < pace.iteration:
                 # Counted anew or rolled back: what begins again warms up again.
                 pace.track.skipped = 0
             seconds = 0.0 if value is None else duration_of(name, value)
-            if iteration == pace.iteration or seconds <= 0:
+            if iteration == pace.iteration or iteration < since or seconds <= 0:
                 continue
             if not any(pace.time < turn <= time for turn in turns) or pace.time == 0:
                 self._moved(pace, watcher.take(iteration, time, seconds))
@@ -201,7 +212,7 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         pace = self.state.paces[name]
         first, shift = pace.first, pace.shift
         assert first is not None and shift is not None
-        explained = self._explained(steps)
+        explained = self._explained(steps, window)
         lasted = pace.time - first.time
         warns = lasted >= self.config.least_s * SECOND and not explained and view.phase not in QUIET_PHASES
         severity: Severity = "warning" if warns else "info"
@@ -221,20 +232,28 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
             phase=view.phase,
         )
 
-    def _explained(self, steps: list[str]) -> str:
+    def _explained(self, steps: list[str], window: AttemptWindow) -> str:
         """Why steps that take longer are no slowness, or that fewer are done while steps take as long as before."""
-        mature = {
-            name: pace
-            for name, pace in self.state.paces.items()
-            if pace.track.skipped and len(pace.track.reference) > 1
-        }
-        rates = [name for name in sorted(mature) if common_of(name) == "tokens_per_s"]
-        timed = [name for name in sorted(mature) if common_of(name) == STEP_TIME]
-        if steps and rates and not any(mature[name].shift for name in rates):
+        patience = self.config.patience_windows * (window.end - window.start)
+        still = [
+            name
+            for name, pace in sorted(self.state.paces.items())
+            if pace.shift is None and window.end - pace.end <= patience and self._level(pace)
+        ]
+        rates = [name for name in still if common_of(name) == "tokens_per_s"]
+        timed = [name for name in still if common_of(name) == STEP_TIME]
+        if steps and rates:
             return f"{rates[0]} has not fallen: the steps are larger"
         if not steps and timed:
             return f"{timed[0]} has not risen: less is done in a step"
         return ""
+
+    def _level(self, pace: Pace) -> bool:
+        """Whether a series is known well enough, and has not moved by half of what makes a shift."""
+        reference, latest = pace.track.reference, pace.track.values[-self.config.rule.steps :]
+        if len(reference) < self.config.rule.steps:
+            return False
+        return not latest or median(latest) - median(reference) < log1p(self.config.rule.shift) / 2
 
 
 def _said(name: str, first: Level, shift: Level) -> str:

@@ -16,7 +16,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Series, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.numerics import counts_skipped, earliest_stage, is_gradient, is_scale, is_watched, tells_skipped
+from streams.numerics import concerns, counts_skipped, earliest_stage, is_gradient, is_scale, is_watched, tells_skipped
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -54,25 +54,16 @@ def _time_of(series: Series, iteration: int) -> int:
     return series.times[series.iterations.index(iteration)]
 
 
-def _finite(series: Series) -> list[int]:
-    """The iterations at which it was a number."""
-    if None not in series.values:
-        return series.iterations
-    return [at for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
+def _values(series: Series) -> list[tuple[int, float]]:
+    """The finite values by iteration."""
+    return [(at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
 
 
-def _steps(
-    last: dict[int, float], rank: int | None, values: list[tuple[int, float]]
-) -> Iterator[tuple[int, float, float]]:
+def _steps(last: dict[int, float], rank: int, values: list[tuple[int, float]]) -> Iterator[tuple[int, float, float]]:
     """Each value of a rank with the one before it, over windows; ``last`` is brought up to date."""
     for iteration, value in values:
-        if rank is not None:
-            yield iteration, last.get(rank, value), value
-            last[rank] = value
-
-
-def _says_of_skips(name: str) -> bool:
-    return tells_skipped(name) or is_scale(name) or counts_skipped(name)
+        yield iteration, last.get(rank, value), value
+        last[rank] = value
 
 
 @register
@@ -85,25 +76,25 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite."""
-        skipped = self._skipped(window)
-        persists = self._persists(window, skipped)
+        told = [(rank, series) for name, reports in window.series.items() if concerns(name) for rank, series in reports]
+        skipped = self._skipped(told)
+        persists = self._persists(told, skipped)
         overflowed: list[tuple[int, int]] = []
         seen = reported = False
-        for name, reports in window.series.items():
-            for rank, series in reports:
-                if not is_watched(series):
-                    continue
-                reported = True
-                finite = self.state.finite.setdefault(name, {})
-                finite[rank] = max(_finite(series), default=finite.get(rank, -1))
-                bad = [iteration for iteration, _ in series.nonfinite]
-                if bad and is_gradient(name) and not persists:
-                    overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
-                    bad = [iteration for iteration in bad if iteration not in skipped]
-                if bad:
-                    seen = True
-                    iteration, time = bad[0], _time_of(series, bad[0])
-                    self.state.first.setdefault(name, {}).setdefault(rank, (iteration, time))
+        for rank, series in told:
+            if not is_watched(series):
+                continue
+            reported = True
+            finite = self.state.finite.setdefault(series.name, {})
+            finite[rank] = max((at for at, _ in _values(series)), default=finite.get(rank, -1))
+            bad = [iteration for iteration, _ in series.nonfinite]
+            if is_gradient(series.name) and not persists:
+                overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
+                bad = [iteration for iteration in bad if iteration not in skipped]
+            if bad:
+                seen = True
+                iteration, time = bad[0], _time_of(series, bad[0])
+                self.state.first.setdefault(series.name, {}).setdefault(rank, (iteration, time))
         if seen:
             self.state.clean_windows = 0
             return [self._finding(view, window)]
@@ -112,30 +103,28 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             self.state.first = {}
         return [self._overflow(view, window, min(overflowed))] if overflowed else []
 
-    def _skipped(self, window: AttemptWindow) -> set[int]:
+    def _skipped(self, told: list[tuple[int, Series]]) -> set[int]:
         """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
         found: set[int] = set()
-        for name in filter(_says_of_skips, window.series):
-            for rank, series in window.series[name]:
-                values = [
-                    (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
-                ]
-                if tells_skipped(name):
-                    found.update(at for at, value in values if value > 0)
-                elif is_scale(name):
-                    found.update(at for at, before, value in _steps(self.state.scale, rank, values) if value < before)
-                else:
-                    found.update(at for at, before, value in _steps(self.state.skipped, rank, values) if value > before)
+        for rank, series in told:
+            if tells_skipped(series.name):
+                found.update(at for at, value in _values(series) if value > 0)
+            elif is_scale(series.name):
+                steps = _steps(self.state.scale, rank, _values(series))
+                found.update(at for at, before, value in steps if value < before)
+            elif counts_skipped(series.name):
+                steps = _steps(self.state.skipped, rank, _values(series))
+                found.update(at for at, before, value in steps if value > before)
         return found
 
-    def _persists(self, window: AttemptWindow, skipped: set[int]) -> bool:
+    def _persists(self, told: list[tuple[int, Series]], skipped: set[int]) -> bool:
         """Whether gradients have overflowed for so many steps in a row that a lower loss scale does not help."""
         bad: set[int] = set()
         fine: set[int] = set()
-        for series in (one for name in filter(is_gradient, window.series) for _, one in window.series[name]):
-            if series.unit not in ("ms", "s"):
-                bad.update([at for at, _ in series.nonfinite if at in skipped])
-                fine.update(_finite(series))
+        for _, series in told:
+            if is_gradient(series.name) and series.unit not in ("ms", "s"):
+                bad.update(at for at, _ in series.nonfinite if at in skipped)
+                fine.update(at for at, _ in _values(series))
         longest = self.state.run
         for iteration in sorted(bad | fine):
             self.state.run = self.state.run + 1 if iteration in bad else 0

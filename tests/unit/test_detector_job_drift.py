@@ -139,6 +139,28 @@ def test_steps_that_are_larger_are_no_slowness() -> None:
         assert grounds(findings(windows(columns))) == {("other_steps", "info")}
 
 
+def test_a_rate_that_fell_a_little_or_is_no_longer_printed_explains_nothing() -> None:
+    # Its fall is below what makes a shift, or lost in its noise.
+    falling = [value / (1.07 if step >= 60 else 1.0) for step, value in enumerate(noise(200, level=7000))]
+    gone = noise(50, level=7000)
+    for rate in (falling, gone):
+        found = findings(windows({STEP: risen(1.2), RATE: rate}))
+        assert ("job_shift", "warning") in grounds(found)
+
+
+def test_the_steps_before_another_batch_size_are_no_reference() -> None:
+    times, sizes = [100.0] * 110 + [200.0] * 250, [64.0] * 110 + [128.0] * 250
+    made = []
+    for number in range(6):
+        first, start = 60 * number, 10.0 * number
+        told = [
+            series(name, 1 + first, values[first : first + 60], start, 0.15)
+            for name, values in ((STEP, times), ("global_batch_size", sizes))
+        ]
+        made.append(closed([summary(7, start, series=told)], start))
+    assert findings(made) == []
+
+
 def test_another_batch_size_makes_other_steps() -> None:
     sizes = [64.0 if step < 60 else 128.0 for step in range(200)]
     assert findings(windows({STEP: risen(2.0), "global_batch_size": sizes})) == []
