@@ -27,6 +27,7 @@ _ANY_CHANGE = frozenset({"port_state", "port_physical_state"})
 _FALLS = frozenset({"port_rate", "pcie_width"})
 _RISES = frozenset(
     {
+        "gpu_lost",
         "row_remap_failure",
         "throttle_hw_slowdown",
         "throttle_hw_thermal",
