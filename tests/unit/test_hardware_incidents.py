@@ -112,6 +112,17 @@ def test_an_error_of_a_ranks_own_gpu_is_as_grave_as_the_kernels_word() -> None:
     assert incident.reason == Reason.RANK_FAULT.value
 
 
+@pytest.mark.parametrize("device", ["3", "00000000:9B:00.0"])
+def test_a_rank_that_samples_the_gpus_of_its_node_is_not_named_for_one_of_them(device: str) -> None:
+    script = owned(steady(ranks=4, seconds=60), 3)
+    for second, code in ((20, 0.0), (25, 0.0), (30, 79.0)):
+        script.send(worker(script.job, 2), Metric(time=at(second), name=XID, value=code, device=device))
+    (incident,) = incidents(script)
+    (text,) = told(incident)
+    assert text.startswith("GPU 3 of" if device == "3" else "rank 3's GPU 0000:9b:00.0 of node01")
+    assert incident.suspects == []
+
+
 def finding(second: float, *, node: str = "n1", rank: int | None = None, **fields: Any) -> Anomaly:
     values: dict[str, Any] = {
         "id": f"{second}|{node}|{rank}",
