@@ -29,6 +29,7 @@ UNTIMED = "nothing tells when these samples were taken; a table {file, captured}
 TWICE = "another value of the same metric, device and time; the first is kept"
 BLANK = "values that stand for none, as DCGM's blanks and registers that read as all ones"
 STRAY = "time lies a month from the others of the recording"
+ZONELESS = "its times name no zone and lie beside the rest of the recording; they are taken for UTC"
 _PLAIN = Measure("", "")
 Seen = dict[tuple[str, str, str, str], set[int]]
 """Times of samples by worker, name, device and unit."""
@@ -60,13 +61,14 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 class Measured(msgspec.Struct, frozen=True):
     """The samples of a file, and what could not be read. ``folders`` is what of its path may name the node, if not all.
 
-    The last of those folders does so, where no known node does.
+    The last of those folders does so, where no known node does. ``zoneless`` if its times are local and name no zone.
     """
 
     file: str
     samples: list[Sample]
     unused: list[Unused] = []
     folders: str = ""
+    zoneless: bool = False
 
 
 def shown(text: str) -> str:
@@ -119,7 +121,14 @@ class _File:
             latest[identity.key] = arrival
             found.append(Observation(identity, arrival, event, self._measured.file, sample.line))
         found.extend(Unused(self._measured.file, line, why, count) for why, (line, count) in self._left_out.items())
+        if self._measured.zoneless and latest and self._elsewhere():
+            found.append(Unused(self._measured.file, 0, ZONELESS))
         return found
+
+    def _elsewhere(self) -> bool:
+        times = [sample.time for sample in self._measured.samples if sample.time is not None]
+        start, end = self._span
+        return end > EARLIEST and bool(times) and (max(times) < start or min(times) > end)
 
     def _leave_out(self, reason: str, line: int) -> None:
         first, count = self._left_out.get(reason, (line, 0))

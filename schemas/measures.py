@@ -88,7 +88,10 @@ _DCGM = {
     "PROF_NVLINK_TX_BYTES": Measure("", "bytes/s"),
     "PROF_NVLINK_RX_BYTES": Measure("", "bytes/s"),
 }
+LOST = "nvidia_smi.gpu_lost"
+"""Whether nvidia-smi says of a GPU that it is lost or requires a reset, instead of its values."""
 _NVIDIA_SMI = {
+    LOST: Measure("gpu_lost", "flag"),
     "temperature.gpu": Measure("gpu_temperature", "C"),
     "temperature.memory": Measure("memory_temperature", "C"),
     "utilization.gpu": Measure("", "percent"),

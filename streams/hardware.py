@@ -27,6 +27,7 @@ _ANY_CHANGE = frozenset({"port_state", "port_physical_state"})
 _FALLS = frozenset({"port_rate", "pcie_width"})
 _RISES = frozenset(
     {
+        "gpu_lost",
         "row_remap_failure",
         "throttle_hw_slowdown",
         "throttle_hw_thermal",
@@ -45,7 +46,7 @@ class Shown(msgspec.Struct):
     peak: float
 
 
-class HardwareState(msgspec.Struct, kw_only=True):
+class WatchState(msgspec.Struct, kw_only=True):
     """What is remembered of a worker's metrics, by name, device and process; ``codes`` when each Xid was last seen."""
 
     shown: dict[str, Shown] = {}
@@ -55,7 +56,7 @@ class HardwareState(msgspec.Struct, kw_only=True):
 class HardwareWatch:
     """Takes the samples of one window in order of time; ``state`` moves on."""
 
-    def __init__(self, state: HardwareState) -> None:
+    def __init__(self, state: WatchState) -> None:
         self._state = state
         self._found: dict[tuple[str, str, int], HardwareChange] = {}
         self.left_out = 0

@@ -26,6 +26,7 @@ from schemas.results import (
     SuspiciousTemplate,
     Window,
 )
+from streams.device_gauges import with_devices
 from streams.gauges import GaugeTable, gauge_table
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
@@ -469,8 +470,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def gauges(self) -> GaugeTable:
-        """What was sampled on all ranks, as matrices."""
-        return gauge_table(self.summaries)
+        """What was sampled on all ranks, as matrices, with what their nodes tell of their devices."""
+        return gauge_table(with_devices(self.summaries, self.nodes, self.users) if self.users else self.summaries)
 
     @cached_property
     def series(self) -> dict[str, list[tuple[int, Series]]]:

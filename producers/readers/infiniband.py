@@ -2,7 +2,8 @@
 
 Source: the kernel's Documentation/ABI/stable/sysfs-class-infiniband. A file holds one value: ``state`` (``4: ACTIVE``),
 ``phys_state`` (``5: LinkUp``), ``rate`` (``400 Gb/sec (4X NDR)``), and one file a counter below ``counters`` and
-``hw_counters``. The part of the path before ``sys/class/infiniband`` may name the node.
+``hw_counters``; what else lies there (addresses, keys, firmware) measures nothing. The part of the path before
+``sys/class/infiniband`` may name the node.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ _PLACE = re.compile(
     r"(?:(?P<before>.{1,2000})/)?infiniband/(?P<device>[\w.-]{1,64})/ports/(?P<port>\d{1,4})/"
     r"(?:(?P<state>state|phys_state|rate|link_layer)|(?:hw_)?counters/(?P<counter>[a-z]\w{0,80}))"
 )
+_BESIDE = re.compile(
+    r"(?:(?P<before>.{1,2000})/)?infiniband/(?P<device>[\w.-]{1,64})/"
+    r"(?:ports/\d{1,4}/[\w./-]{1,200}|board_id|fw_ver|hca_type|hw_rev|node_(?:desc|guid|type)|sys_image_guid)"
+)
 _TREE = re.compile(r"(?:.{1,2000}/)?infiniband(?=/[\w.-]{1,64}/ports/)")
 _ABOVE = re.compile(r"(?:^|/)(?:sys|class|devices|pci[0-9a-f:.]+|[0-9a-f]{4}:[0-9a-f:.]+)(?=/|$)")
 _WHOLE = re.compile(r"\s{0,8}(\d{1,20})\s{0,8}")
 _STATE = re.compile(r"\s{0,8}(\d{1,4}): [A-Za-z_ ]{1,40}\s{0,8}")
 _RATE = re.compile(r"\s{0,8}(\d{1,6}(?:\.\d{1,3})?) Gb/sec\b[^\n]{0,80}\s{0,8}")
-_NOT_COUNTED = frozenset({"lifespan"})
-"""Files beside the counters that count nothing."""
+_MEASURE_NOTHING = frozenset({"", "link_layer", "lifespan"})
 MOST_BYTES = 4_096
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What the path of a file says."""
+    """What the path of a file says; ``name`` is empty where it measures nothing."""
 
     before: str
     device: str
@@ -45,18 +49,19 @@ def place(source: Source) -> Place | None:
     """What the path says, null where it is none of a port's."""
     found = _PLACE.fullmatch(source.file)
     if found is None:
-        return None
+        other = _BESIDE.fullmatch(source.file)
+        return Place(other["before"] or "", other["device"], "", counter=False) if other else None
     name = found["state"] or found["counter"]
     return Place(found["before"] or "", f"{found['device']}:{found['port']}", name, found["state"] is None)
 
 
 def read(source: Source, where: Place) -> Measured:
     """The value of a file; one without a value says why. Raises OSError."""
+    named = _named(where.before)
+    if where.name in _MEASURE_NOTHING:
+        return Measured(source.file, [], [], named)
     with source.path.open("rb") as file:
         text = file.read(MOST_BYTES).decode("utf-8", "replace")
-    named = _named(where.before)
-    if where.name == "link_layer" or where.name in _NOT_COUNTED:
-        return Measured(source.file, [], [], named)
     pattern = _WHOLE if where.counter else _RATE if where.name == "rate" else _STATE
     found = pattern.fullmatch(text)
     if found is None:

@@ -1,7 +1,7 @@
 """Tables of ``nvidia-smi --query-gpu=… --format=csv``: columns by their header, units there or in the cells.
 
 Source: nvidia-smi --help-query-gpu. Its times are local and name no zone; they are taken for UTC, as those of logs.
-Without a header nothing tells what the columns are.
+Without a header nothing tells what the columns are. Whether cells say that a GPU is lost is a sample of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from producers.measured import Measured, Sample
 from producers.scan import Source
 from producers.times import dated, possible
 from schemas.identity import shortened
-from schemas.measures import measure_of
+from schemas.measures import LOST, measure_of
 
 _SEPARATOR = re.compile(r"\s{0,8},\s{0,8}")
 _HEAD = re.compile(r"(?P<name>[a-z][\w.]{0,100})(?: \[(?P<unit>[^\]]{1,16})\])?")
@@ -54,6 +54,7 @@ _WORDS = {"Active": 1.0, "Not Active": 0.0, "Yes": 1.0, "No": 0.0, "Enabled": 1.
 _MISSING = re.compile(
     r"\[?(?:N/A|Not Supported|Unknown Error|GPU requires reset|GPU is lost|Not Found|No Permission)\]?"
 )
+_LOST = re.compile(r"\[?GPU (?:requires reset|is lost)\]?")
 MOST_COLUMNS = 300
 
 
@@ -69,8 +70,9 @@ def _columns(text: str) -> list[_Column] | None:
     found = [_Column(_ALIASES.get(head["name"], head["name"]), head["unit"] or "") for head in heads if head]
     if len(found) != len(names) or len(found) < 2:
         return None
-    known = sum(one.name in _TEXTS or measure_of(one.name) is not None for one in found)
-    return found if known >= 2 else None
+    measured = sum(measure_of(one.name) is not None for one in found)
+    known = sum(one.name in _TEXTS for one in found)
+    return found if measured and measured + known >= 2 else None
 
 
 def recognised(texts: Sequence[str]) -> bool:
@@ -112,6 +114,8 @@ class _Table:
             self._leave_out("not a time between 2000 and 2100", number)
             return
         device = _device(told)
+        lost = float(any(_LOST.fullmatch(cell) for cell in cells))
+        self._samples.append(Sample(number, time, "", device, LOST, lost))
         for column, cell in zip(self._columns, cells, strict=True):
             if column.name in _TEXTS:
                 continue
@@ -129,7 +133,7 @@ class _Table:
     def done(self) -> Measured:
         """All samples."""
         unused = [Unused(self._file, line, why, count) for why, (line, count) in self._left_out.items()]
-        return Measured(self._file, self._samples, unused)
+        return Measured(self._file, self._samples, unused, zoneless=True)
 
 
 def _device(told: dict[str, str]) -> str:

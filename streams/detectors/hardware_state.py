@@ -62,6 +62,7 @@ _RULES: dict[str, Rule] = {
     "pcie_replays": Rule("hardware", "slowdown"),
     "pcie_width": Rule("hardware", "slowdown"),
     "ecc_uncorrected": Rule("hardware", fault=True),
+    "gpu_lost": Rule("hardware", fault=True),
     "row_remap_failure": Rule("hardware", fault=True),
     "rows_remapped_uncorrectable": Rule("hardware"),
     "rows_remapped_correctable": Rule("hardware"),

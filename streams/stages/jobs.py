@@ -279,9 +279,11 @@ def _is_among(node: str, places: set[str] | None) -> bool:
 
 
 def _user(said: Window, change: HardwareChange, users: Mapping[tuple[str, str], int]) -> int | None:
-    """Whose a change is: the rank's that told it of itself, else that of the device's only user."""
-    rank = said.identity.rank
-    return rank if rank is not None else users.get((said.identity.node, change.device))
+    """Whose a change is: that of the device's only user; without a device the rank's that told it of itself.
+
+    A rank may well sample all GPUs of its node.
+    """
+    return users.get((said.identity.node, change.device)) if change.device else said.identity.rank
 
 
 def _attempt_of(summary: Window) -> str:

@@ -11,7 +11,7 @@ from schemas.identity import Identity
 from schemas.ids import stable_id
 from schemas.measures import is_blank
 from streams.config import StreamConfig
-from streams.hardware import HardwareState, HardwareWatch
+from streams.hardware import HardwareWatch, WatchState
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
@@ -48,7 +48,7 @@ class WorkerState(msgspec.Struct, kw_only=True):
     trained: bool = False
     ended: bool = False
     names: list[str] = []
-    hardware: HardwareState = msgspec.field(default_factory=HardwareState)
+    hardware: WatchState = msgspec.field(default_factory=WatchState)
     detectors: dict[str, msgspec.Raw] = {}
 
 

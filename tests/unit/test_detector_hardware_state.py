@@ -40,6 +40,7 @@ def found(*changes: Changed, **fields: Any) -> list[Anomaly]:
         ("pcie_replays", 0, 3, "hardware_change", "info", "hardware", "PCIe replays, 3 more"),
         ("pcie_width", 16, 8, "hardware_change", "info", "hardware", "from 16 to 8 lanes"),
         ("ecc_uncorrected", 0, 2, "node_fault", "warning", "hardware", "2 more, 0 before and 2 after"),
+        ("gpu_lost", 0, 1, "node_fault", "warning", "hardware", "lost or requires a reset"),
         ("row_remap_failure", 0, 1, "node_fault", "warning", "hardware", "has failed"),
         ("rows_remapped_correctable", 0, 1, "hardware_change", "info", "hardware", "1 more"),
         ("throttle_reasons", 4, 0x44, "hardware_change", "info", "hardware", "thermal (hardware), before: nothing"),

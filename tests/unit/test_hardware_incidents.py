@@ -112,6 +112,33 @@ def test_an_error_of_a_ranks_own_gpu_is_as_grave_as_the_kernels_word() -> None:
     assert incident.reason == Reason.RANK_FAULT.value
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_the_gpu_of_a_slow_rank_is_compared_with_those_of_its_peers(told: bool) -> None:
+    script = slowing()
+    for rank in range(8):
+        bus = 0x10 + rank
+        if told:
+            script.log(worker(script.job, rank), 0.6, INIT.replace("9b000", f"{bus:x}000"))
+        clock = {0: 1980.0, 20: 900.0} if rank == 3 else {0: 1980.0 + rank}
+        sampled(script, f"node{rank // 2:02d}", "DCGM_FI_DEV_SM_CLOCK", f"00000000:{bus:X}:00.0", clock)
+    (incident,) = incidents(script)
+    shown = [piece.text for piece in incident.evidence if "DCGM_FI_DEV_SM_CLOCK" in piece.text]
+    assert [one.rank for one in incident.suspects] == [3]
+    assert bool(shown) is told
+    assert all("rank 3" in text for text in shown)
+
+
+@pytest.mark.parametrize("device", ["3", "00000000:9B:00.0"])
+def test_a_rank_that_samples_the_gpus_of_its_node_is_not_named_for_one_of_them(device: str) -> None:
+    script = owned(steady(ranks=4, seconds=60), 3)
+    for second, code in ((20, 0.0), (25, 0.0), (30, 79.0)):
+        script.send(worker(script.job, 2), Metric(time=at(second), name=XID, value=code, device=device))
+    (incident,) = incidents(script)
+    (text,) = told(incident)
+    assert text.startswith("GPU 3 of" if device == "3" else "rank 3's GPU 0000:9b:00.0 of node01")
+    assert incident.suspects == []
+
+
 def finding(second: float, *, node: str = "n1", rank: int | None = None, **fields: Any) -> Anomaly:
     values: dict[str, Any] = {
         "id": f"{second}|{node}|{rank}",

@@ -69,6 +69,7 @@ def changes(name: str, values: list[float | None], every: float = 5, **fields: A
         (REPLAYS, [0, 1, 3], [(0, 1), (1, 3)]),
         ("DCGM_FI_DEV_ROW_REMAP_FAILURE", [0, 1], [(0, 1)]),
         ("DCGM_FI_DEV_ROW_REMAP_FAILURE", [1, 1, 0], []),
+        ("nvidia_smi.gpu_lost", [0, 1, 1], [(0, 1)]),
         (TEMPERATURE, [60, 95], []),
         (STATE, [4, None, 1], [(4, 1)]),
         ("something_total", [1, 2, 3], []),

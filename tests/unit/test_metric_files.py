@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from producers.exposition import Exposed, declared, exposed, labels_of
-from producers.measured import TWICE, UNTIMED
+from producers.measured import TWICE, UNTIMED, ZONELESS
 from producers.readers import nvidia_smi, prometheus
 from producers.recording import Recording, UnreadableRecording, read_recording
 from schemas.events import Metric
@@ -106,8 +106,8 @@ def test_types_are_declared_in_comments() -> None:
         (["loss 2.5", "step 3"], False, False),
         (["# TYPE a gauge", "Traceback (most recent call last):", "  File x", "ValueError: y"], False, False),
         (["timestamp, index, temperature.gpu"], False, True),
-        (["index, uuid"], False, True),
-        (["name, age, index"], False, True),
+        (["index, uuid, name"], False, False),
+        (["name, age, index"], False, False),
         (["time, loss, step"], False, False),
         (["0, P0, 69"], False, False),
         ([], False, False),
@@ -205,3 +205,35 @@ def test_an_empty_file_of_a_port_and_one_that_says_nothing_are_noted(tmp_path: P
     ]
     assert "infiniband_phys_state" in names
     assert notes(recording)["not the value of a port"] == 1
+
+
+def test_what_else_the_kernel_tells_of_an_adapter_is_known_and_measures_nothing(tmp_path: Path) -> None:
+    adapter = "gpu3/sys/class/infiniband/mlx5_0"
+    others = ("fw_ver", "ports/1/gids/0", "ports/1/link_layer", "ports/1/gid_attrs/types/3")
+    recording = read(tmp_path, {f"{adapter}/{name}": "x" for name in others} | {"m.jsonl": row(0)})
+    assert notes(recording) == {}
+
+
+def test_a_gpu_that_is_lost_says_so_instead_of_its_values(tmp_path: Path) -> None:
+    head = "timestamp, pci.bus_id, temperature.gpu"
+    rows = [f"2025/11/29 12:00:0{n}.000, 00000000:3B:00.0, {cell}" for n, cell in enumerate(("60", "[GPU is lost]"))]
+    recording = read(tmp_path, {"smi.csv": "\n".join([head, *rows])})
+    assert found(recording) == [("", 0, 0), ("", 0, 60), ("", 1, 1)]
+    assert notes(recording) == {"cells that say [GPU is lost]": 1}
+
+
+@pytest.mark.parametrize(("hour", "noted"), [("12", False), ("20", True)])
+def test_local_times_beside_the_rest_of_a_recording_are_noted(tmp_path: Path, hour: str, noted: bool) -> None:
+    table = f"timestamp, index, temperature.gpu\n2025/11/29 {hour}:00:05.000, 0, 60\n"
+    recording = read(tmp_path, {"smi.csv": table, "m.jsonl": f"{row(0)}\n{row(10)}"})
+    assert (ZONELESS in notes(recording)) is noted
+
+
+def test_rows_of_json_have_base_units_too(tmp_path: Path) -> None:
+    columns = {"DCGM_FI_DEV_FB_USED": 1, "infiniband_link_downed": 7, "gpu": 2, "ts": T / 1e9, "node": "gpu3"}
+    recording = read(tmp_path, {"m.jsonl": json.dumps(columns)})
+    events = [event for arrival in recording.arrivals for event in arrival.batch.events if isinstance(event, Metric)]
+    assert [(one.name, one.value, one.unit, one.device, one.counter) for one in events] == [
+        ("DCGM_FI_DEV_FB_USED", 2.0**20, "bytes", "2", False),
+        ("infiniband_link_downed", 7.0, "count", "2", True),
+    ]

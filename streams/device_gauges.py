@@ -1,0 +1,43 @@
+"""Gauges of devices as those of the ranks that use them: what a node tells of a GPU is compared like a rank's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from schemas.results import Gauge, Window, gauges_of
+from streams.lines.devices import pci_of
+
+_NO_AMOUNTS = frozenset({"bits", "code", "state"})
+"""Units of what is no amount: a code is neither more nor less than another."""
+
+
+def with_devices(
+    summaries: Sequence[Window], nodes: Sequence[Window], users: Mapping[tuple[str, str], int]
+) -> list[Window]:
+    """The summaries of ranks, with the gauges that nodes tell of devices which one rank alone is known to use.
+
+    ``users`` is that rank by node and PCI id. Of what a rank tells itself nothing is replaced, and a rank of which
+    nothing is heard in this window has nothing to be compared.
+    """
+    found: dict[int, list[Gauge]] = {}
+    for node in nodes:
+        measured = node.measured
+        owners = {device: users.get((node.identity.node, pci_of(device))) for device in set(measured.devices)}
+        if set(owners.values()) <= {None}:
+            continue
+        for gauge in measured:
+            rank = owners.get(gauge.device or "")
+            if rank is not None and gauge.unit not in _NO_AMOUNTS:
+                found.setdefault(rank, []).append(gauge)
+    return [
+        _with(summary, found.get(rank) if (rank := summary.identity.rank) is not None else None)
+        for summary in summaries
+    ]
+
+
+def _with(summary: Window, more: list[Gauge] | None) -> Window:
+    if not more:
+        return summary
+    return msgspec.structs.replace(summary, gauge_columns=gauges_of([*more, *summary.measured]), gauges=[])
