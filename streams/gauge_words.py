@@ -39,6 +39,12 @@ def said_who(view: AttemptView, ranks: Sequence[int]) -> str:
     return said_ranks(whole)
 
 
+def said_nodes(view: AttemptView, ranks: Sequence[int]) -> str:
+    """The nodes of the ranks in words."""
+    nodes = sorted({view.node_of(rank) for rank in ranks})
+    return f"node{'s' if len(nodes) > 1 else ''} {', '.join(nodes)}"
+
+
 def most_telling(readings: Sequence[Reading]) -> list[Reading]:
     """The readings, those that say most first."""
     return sorted(readings, key=lambda one: (priority(one.measured.name), one.measured))

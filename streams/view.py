@@ -392,7 +392,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
-    ``faults`` what the nodes' own logs report, ``heard`` when one of those workers last reported an iteration;
+    ``faults`` what the nodes' own logs report, ``nodes`` what else was summed up of them, ``heard`` when one of those
+    workers last reported an iteration;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
     summaries once more.
@@ -408,6 +409,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     node_life: list[tuple[str, int]] = []
     unplaced: list[tuple[str, Fatal]] = []
     faults: list[Fault] = []
+    nodes: list[Window] = []
     heard: int | None = None
     stopped: int | None = None
     unavailable: bool = False

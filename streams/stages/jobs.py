@@ -191,6 +191,7 @@ class JobKeeper:
                     for node, fatal in faults
                     if _is_among(node, places[name])
                 ],
+                nodes=[one for one in nodes if one.measured and _is_among(one.identity.node, places[name])],
                 unplaced=[(one.node, fatal) for one, fatal in unplaced if _is_among(one.node, places[name])],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 heard=max((time for node, time in heard if _is_among(node, places[name])), default=None),
