@@ -8,6 +8,7 @@ known not to grow. Where all grow for minutes only, they may be filling their ca
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -23,7 +24,7 @@ from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import said_who
 from streams.growth import Curves, growing, quarters_of, slope
 from streams.lines.phases import QUIET_PHASES
-from streams.metric_names import said_value
+from streams.metric_names import LONGEST, said_value
 from streams.peer_groups import places_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -250,8 +251,13 @@ def _presses(one: Growth) -> bool:
 
 def _memory_of(seen: Comparable) -> Comparable:
     """The rows that are memory which a rank holds."""
-    rows = [at for at, one in enumerate(seen.measured) if _MEMORY.search(one.name) and not _NOT_OF_ONE.search(one.name)]
+    rows = [at for at, one in enumerate(seen.measured) if _is_held(one.name[:LONGEST])]
     return Comparable([seen.measured[at] for at in rows], seen.ranks, seen.values[rows])
+
+
+@lru_cache(maxsize=4096)
+def _is_held(name: str) -> bool:
+    return _MEMORY.search(name) is not None and _NOT_OF_ONE.search(name) is None
 
 
 def _left(seen: Comparable, measured: Measured, column: int | None, held: float) -> float | None:
@@ -260,9 +266,9 @@ def _left(seen: Comparable, measured: Measured, column: int | None, held: float)
     for at, one in enumerate(seen.measured):
         if column is None or one.device != measured.device or not np.isfinite(seen.values[at, column]):
             continue
-        if _FREE.search(one.name):
+        if _FREE.search(one.name[:LONGEST]):
             left.append(float(seen.values[at, column]))
-        elif _LIMIT.search(one.name):
+        elif _LIMIT.search(one.name[:LONGEST]):
             left.append(float(seen.values[at, column]) - held)
     return min((one for one in left if one > 0), default=None)
 

@@ -208,7 +208,7 @@ def test_gains_of_counters_are_compared() -> None:
     windows = [{rank: [gaining(5 if rank == 5 else 900 + rank, 1e9 * rank)] for rank in range(8)} for _ in range(6)]
     one = only(seen(windows))
     assert one.about == [5]
-    assert "ctx_switches 5.556" in one.text
+    assert "ctx_switches +5.556" in one.text
 
 
 def test_what_holds_is_said_again_for_an_incident_to_come_and_no_longer_once_it_is_over() -> None:
