@@ -114,15 +114,21 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
     def _own(self, view: AttemptView, cells: Cells, bands: Bands, known: Marks) -> Marks:
         """Which metrics of each rank are halfway out of their past at least, as only a few of its peers' are.
 
-        Metrics and ranks do not leave it in the very same window: who is halfway does as the others do.
+        Metrics and ranks do not leave it in the very same window: who is halfway does as the others do. A role or stage
+        whose ranks nearly all are counts too, where only a few of all others are.
         """
         halfway = known & (bands.recent >= self.config.left / 2)
+        all_known, all_out = (one.sum(axis=1)[:, None, None] for one in (known, halfway))
         own = np.zeros(known.shape, dtype=np.bool_)
         for places in places_of(view.peer_groups(), cells.ranks, self.config.least_peers):
-            told = known[:, places]
-            few = np.maximum(self.config.few, 1 / np.maximum(told.sum(axis=-1, keepdims=True), 1))
-            enough = told.sum(axis=-1, keepdims=True) >= self.config.least_peers
-            own[:, places] = halfway[:, places] & enough & (shares_of(halfway[:, places], told) <= few)
+            told, out = known[:, places], halfway[:, places]
+            count = told.sum(axis=-1, keepdims=True)
+            share = shares_of(out, told)
+            alone = share <= np.maximum(self.config.few, 1 / np.maximum(count, 1))
+            others = all_known - count
+            whole = (share >= 1 - self.config.few) & (others >= self.config.least_peers)
+            whole &= all_out - out.sum(axis=-1, keepdims=True) <= self.config.few * others
+            own[:, places] = out & (count >= self.config.least_peers) & (alone | whole)
         return own
 
     def _due(self, window: AttemptWindow, kept: Followed, bands: Bands, own: Marks) -> list[int]:
@@ -151,21 +157,25 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
     ) -> list[tuple[list[int], list[int]]]:
         """Places of ranks and rows that have left their past together, those with the most rows first.
 
-        Ranks of a node are together where any row is out on all of them, others where the same are.
+        Most of a role or stage, or the ranks of a node, are together where any row is out on all of them; others where
+        the same rows are.
         """
-        ranks = kept.cells.ranks
-        nodes = {view.node_of(ranks[place]) for place in due} - {""}
+        ranks, left = kept.cells.ranks, set(due)
+        at = {rank: place for place, rank in enumerate(ranks) if rank in kept.since}
+        groups = [group for group in view.peer_groups() if any(at.get(rank) in left for rank in group)] if left else []
+        of_group = [[at[rank] for rank in group if rank in at] for group in groups]
+        most = [
+            who for who, group in zip(of_group, groups, strict=True) if len(who) >= (1 - self.config.few) * len(group)
+        ]
         of_node: dict[str, list[int]] = {}
-        for place, rank in enumerate(ranks):
-            if (node := view.node_of(rank)) in nodes and rank in kept.since:
-                of_node.setdefault(node, []).append(place)
+        for rank, place in at.items():
+            of_node.setdefault(view.node_of(rank), []).append(place)
         found = []
-        left = set(due)
-        for node in sorted(of_node):
-            rows = np.flatnonzero(own[:, of_node[node]].all(axis=1)).tolist()
-            if rows and len(of_node[node]) > 1:
-                found.append((of_node[node], rows))
-                left -= set(of_node[node])
+        for who in [*most, *(of_node[node] for node in sorted(of_node) if node)]:
+            rows = np.flatnonzero(own[:, who].all(axis=1)).tolist()
+            if rows and len(who) > 1 and left & set(who):
+                found.append((who, rows))
+                left -= set(who)
         alike: dict[bytes, list[int]] = {}
         for place in sorted(left):
             alike.setdefault(own[:, place].tobytes(), []).append(place)
@@ -194,7 +204,7 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
             grounds="left_past",
             severity="info",
             text=text,
-            peers=f"few peers' metrics have; peers' median: {said_usual(readings)}",
+            peers=f"few peers' metrics have; peers' median: {said_usual(readings)}" if peers else "few others' have",
             iteration=view.clock.iteration,
             phase=view.phase,
             about=on_nodes(view, ranks) if of_node else ranks,
