@@ -9,7 +9,7 @@ import msgspec
 
 from schemas.identity import said_ranks
 from streams.comparable import OWN, Measured
-from streams.metric_names import priority, said_value
+from streams.metric_names import counts_up, priority, said_value
 from streams.view import AttemptView
 
 SHOWN_METRICS = 4
@@ -39,6 +39,12 @@ def said_who(view: AttemptView, ranks: Sequence[int]) -> str:
     return said_ranks(whole)
 
 
+def said_nodes(view: AttemptView, ranks: Sequence[int]) -> str:
+    """The nodes of the ranks in words."""
+    nodes = sorted({view.node_of(rank) for rank in ranks})
+    return f"node{'s' if len(nodes) > 1 else ''} {', '.join(nodes)}"
+
+
 def most_telling(readings: Sequence[Reading]) -> list[Reading]:
     """The readings, those that say most first."""
     return sorted(readings, key=lambda one: (priority(one.measured.name), one.measured))
@@ -46,7 +52,7 @@ def most_telling(readings: Sequence[Reading]) -> list[Reading]:
 
 def said_readings(readings: Sequence[Reading]) -> str:
     """The metrics with their values."""
-    shown = [f"{_name(one.measured)} {said_value(one.value, one.measured.unit)}" for one in _shown(readings)]
+    shown = [f"{_name(one.measured)} {_said(one.value, one.measured)}" for one in _shown(readings)]
     more = len(readings) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
@@ -54,11 +60,16 @@ def said_readings(readings: Sequence[Reading]) -> str:
 def said_usual(readings: Sequence[Reading]) -> str:
     """The same metrics as they usually are, where that is known."""
     known = [one for one in _shown(readings) if math.isfinite(one.usual)]
-    return ", ".join(f"{_name(one.measured)} {said_value(one.usual, one.measured.unit)}" for one in known)
+    return ", ".join(f"{_name(one.measured)} {_said(one.usual, one.measured)}" for one in known)
 
 
 def _shown(readings: Sequence[Reading]) -> list[Reading]:
     return most_telling(readings)[:SHOWN_METRICS]
+
+
+def _said(value: float, measured: Measured) -> str:
+    """The value; of what counts up what it gained."""
+    return ("+" if counts_up(measured.name, measured.unit) else "") + said_value(value, measured.unit)
 
 
 def _name(measured: Measured) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+LONGEST = 200
+"""Characters of a name that are looked at."""
 _RATE = re.compile(r"/s$|per_s(?:ec(?:ond)?)?$")
 _COUNTER = re.compile(
     r"_total$|_errors?$|^(?:num_)?ctx_switches|^(?:read|write|rchar|wchar|sent|recv|received)(?:_bytes|_count)?$"
@@ -42,7 +44,8 @@ _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 @lru_cache(maxsize=4096)
 def counts_up(name: str, unit: str) -> bool:
     """Whether a metric counts up since some beginning: then only what it gains can be compared."""
-    if _RATE.search(unit) or _RATE.search(name):
+    name = name[:LONGEST]
+    if _RATE.search(unit[:LONGEST]) or _RATE.search(name):
         return False
     return _COUNTER.search(name) is not None and _NO_COUNTER.search(name) is None
 
@@ -50,7 +53,7 @@ def counts_up(name: str, unit: str) -> bool:
 @lru_cache(maxsize=4096)
 def priority(name: str) -> int:
     """Which of several metrics says more, the lowest first."""
-    return next((place for place, pattern in enumerate(_PRIORITY) if pattern.search(name)), len(_PRIORITY))
+    return next((place for place, pattern in enumerate(_PRIORITY) if pattern.search(name[:LONGEST])), len(_PRIORITY))
 
 
 def floors(unit: str) -> tuple[float, float]:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from schemas.results import Anomaly
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import Measured, comparable
+from streams.comparable import Comparable, Measured, comparable
 from streams.contrast import symptom_now
 from streams.detectors.registry import JobDetector, register
-from streams.gauge_words import Reading, said_readings, said_usual, said_who
+from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
 from streams.metric_names import floors, priority
+from streams.node_gauges import node_table, on_nodes
 from streams.peer_groups import Matrix, middle, places_of, shares_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -54,7 +55,7 @@ class GaugeOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"k windows of n, at most {MOST_WINDOWS}: {self.k} of {self.n} cannot be")
 
 
-class GaugeOutlierState(msgspec.Struct, kw_only=True):
+class Followed(msgspec.Struct, kw_only=True):
     """By metric and rank a bit for each of the last windows, the latest lowest: was it ``high``, was it ``low``.
 
     ``said`` is how many windows ago that was said of a rank which still stands apart.
@@ -62,6 +63,13 @@ class GaugeOutlierState(msgspec.Struct, kw_only=True):
 
     cells: Cells = msgspec.field(default_factory=Cells)
     said: dict[int, int] = {}
+
+
+class GaugeOutlierState(msgspec.Struct, kw_only=True):
+    """What is carried of ranks, and of nodes as such, each of which stands under its lowest rank."""
+
+    ranks: Followed = msgspec.field(default_factory=Followed)
+    nodes: Followed = msgspec.field(default_factory=Followed)
 
 
 class _Apart(msgspec.Struct, frozen=True):
@@ -84,30 +92,35 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding for each rank or node when one more of its metrics becomes continuous, and now and then again."""
-        cells = self.state.cells
-        values = cells.fit(comparable(window.gauges))
+        ranks = self._of(view, window, self.state.ranks, comparable(window.gauges))
+        nodes = self._of(view, window, self.state.nodes, comparable(node_table(view, window)))
+        return [*ranks, *nodes]
+
+    def _of(self, view: AttemptView, window: AttemptWindow, kept: Followed, seen: Comparable) -> list[Anomaly]:
+        cells = kept.cells
+        values = cells.fit(seen)
         if over(view) or not cells.rows:
             return []
-        sides, usual = self._sides(values, places_of(view.peer_groups(), cells.ranks, self.config.least_peers))
-        standing, fresh = self._continuous(sides, np.isfinite(usual) & np.isfinite(values))
+        sides, usual = self._sides(cells, values, places_of(view.peer_groups(), cells.ranks, self.config.least_peers))
+        standing, fresh = self._continuous(cells, sides, np.isfinite(usual) & np.isfinite(values))
         apart = _Apart(values, usual, standing)
-        told = self._subjects(view, apart, self._due(apart, fresh))[: self.config.most]
-        self.state.said |= {cells.ranks[place]: 0 for who, _ in told for place in who}
-        return [self._finding(view, window, apart, who, rows) for who, rows in told]
+        told = self._subjects(view, cells, apart, self._due(kept, apart, fresh))[: self.config.most]
+        kept.said |= {cells.ranks[place]: 0 for who, _ in told for place in who}
+        return [self._finding(view, window, kept, apart, who, rows) for who, rows in told]
 
-    def _due(self, apart: _Apart, fresh: NDArray[np.bool_]) -> list[int]:
+    def _due(self, kept: Followed, apart: _Apart, fresh: NDArray[np.bool_]) -> list[int]:
         """Places of ranks of which something is to be said."""
-        ranks, before = self.state.cells.ranks, self.state.said
+        ranks, before = kept.cells.ranks, kept.said
         held = np.flatnonzero((apart.standing != 0).any(axis=0)).tolist()
         anew: NDArray[np.bool_] = np.any(fresh, axis=0)
-        self.state.said = {ranks[place]: before[ranks[place]] + 1 for place in held if ranks[place] in before}
-        return [p for p in held if anew[p] or self.state.said.get(ranks[p], self.config.again) >= self.config.again]
+        kept.said = {ranks[place]: before[ranks[place]] + 1 for place in held if ranks[place] in before}
+        return [p for p in held if anew[p] or kept.said.get(ranks[p], self.config.again) >= self.config.again]
 
-    def _sides(self, values: Matrix, batches: list[NDArray[np.int64]]) -> tuple[Sides, Matrix]:
+    def _sides(self, cells: Cells, values: Matrix, batches: list[NDArray[np.int64]]) -> tuple[Sides, Matrix]:
         """Who is above (1) or below (-1) the peers, and the peers' medians; NaN where there are too few of them."""
         sides = np.zeros(values.shape, dtype=np.int8)
         usual = np.full(values.shape, np.nan)
-        least = np.array([floors(row.unit) for row in self.state.cells.rows]) * self.config.floor
+        least = np.array([floors(row.unit) for row in cells.rows]) * self.config.floor
         for places in batches:
             block = values[:, places]
             known = np.isfinite(block)
@@ -122,9 +135,9 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             usual[:, places] = np.where(enough, center, np.nan)
         return sides, usual
 
-    def _continuous(self, sides: Sides, judged: NDArray[np.bool_]) -> tuple[Sides, NDArray[np.bool_]]:
+    def _continuous(self, cells: Cells, sides: Sides, judged: NDArray[np.bool_]) -> tuple[Sides, NDArray[np.bool_]]:
         """Who stands apart in enough of the last windows, and who does since this one."""
-        cells, mask = self.state.cells, (1 << self.config.n) - 1
+        mask = (1 << self.config.n) - 1
         standing = np.zeros(sides.shape, dtype=np.int8)
         fresh = np.zeros(sides.shape, dtype=np.bool_)
         for name, side in (("high", 1), ("low", -1)):
@@ -136,9 +149,11 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             cells.put(name, after)
         return standing, fresh
 
-    def _subjects(self, view: AttemptView, apart: _Apart, due: list[int]) -> list[tuple[list[int], list[int]]]:
+    def _subjects(
+        self, view: AttemptView, cells: Cells, apart: _Apart, due: list[int]
+    ) -> list[tuple[list[int], list[int]]]:
         """Places of ranks, and of the rows that they stand apart by: nodes as one, the most telling first."""
-        cells, left = self.state.cells, apart.standing.copy()
+        left = apart.standing.copy()
         found = []
         nodes = {view.node_of(cells.ranks[place]) for place in due} - {""}
         of_node: dict[str, list[int]] = {}
@@ -156,13 +171,15 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
         return sorted(found, key=lambda one: (min(priority(cells.rows[row].name) for row in one[1]), one))
 
     def _finding(
-        self, view: AttemptView, window: AttemptWindow, apart: _Apart, who: list[int], rows: list[int]
+        self, view: AttemptView, window: AttemptWindow, kept: Followed, apart: _Apart, who: list[int], rows: list[int]
     ) -> Anomaly:
-        ranks = [self.state.cells.ranks[place] for place in who]
-        readings = [self._reading(apart, row, who) for row in rows]
+        ranks = [kept.cells.ranks[place] for place in who]
+        readings = [_reading(kept.cells.rows[row], apart, row, who) for row in rows]
+        of_node = kept is self.state.nodes
+        told = said_nodes(view, ranks) if of_node else said_who(view, ranks)
         return self.anomaly(
             window,
-            "|".join(map(str, ranks)),
+            f"{'node' if of_node else 'rank'}|{'|'.join(map(str, ranks))}",
             onset=window.start - (self.config.k - 1) * (window.end - window.start),
             axis="space",
             layer="metric",
@@ -170,14 +187,14 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             area="unknown",
             grounds="unlike_peers",
             severity="info",
-            text=f"{said_who(view, ranks)} unlike {'its' if len(ranks) == 1 else 'their'} peers "
+            text=f"{told} unlike {'its' if len(ranks) == 1 else 'their'} peers "
             f"in {self.config.k} of {self.config.n} windows: {said_readings(readings)}",
             peers=f"peers' median: {said_usual(readings)}",
             iteration=view.clock.iteration,
             phase=view.phase,
-            about=ranks,
+            about=on_nodes(view, ranks) if of_node else ranks,
         )
 
-    def _reading(self, apart: _Apart, row: int, who: list[int]) -> Reading:
-        measured: Measured = self.state.cells.rows[row]
-        return Reading(measured, float(np.median(apart.values[row, who])), float(np.median(apart.usual[row, who])))
+
+def _reading(measured: Measured, apart: _Apart, row: int, who: list[int]) -> Reading:
+    return Reading(measured, float(np.median(apart.values[row, who])), float(np.median(apart.usual[row, who])))

@@ -2,12 +2,13 @@
 
 Resident and device memory of each rank over three spans, of minutes, half an hour and hours, so that a leak is found
 whether it is fast or slow and whenever it begins. Not while training starts up. A rank is named only if its peers are
-known not to grow.
+known not to grow. Where all grow for minutes only, they may be filling their caches: that is information.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -17,12 +18,13 @@ from numpy.typing import NDArray
 from schemas.results import Anomaly
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import Comparable, Measured, comparable
+from streams.comparable import OWN, Comparable, Measured, comparable
 from streams.contrast import warming_up
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import said_who
 from streams.growth import Curves, growing, quarters_of, slope
-from streams.metric_names import said_value
+from streams.lines.phases import QUIET_PHASES
+from streams.metric_names import LONGEST, said_value
 from streams.peer_groups import places_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -30,6 +32,10 @@ from streams.view import AttemptView, AttemptWindow
 STRIDES = (1, 8, 64)
 """How many windows each point of a span stands for."""
 SECOND = 1_000_000_000
+MOST_NAMED = 16
+"""Where more ranks than that grow by themselves, it is the job's."""
+SOON_S = 3600
+LARGEST = 1e30
 _MEMORY = re.compile(
     r"rss|resident|working_set|fb_used|(?:^|_)(?:u|p)ss(?:$|_)|mem(?:ory)?[._](?:used|usage)|memory_bytes|heap",
     re.IGNORECASE,
@@ -66,16 +72,19 @@ class MemoryGrowthConfig(msgspec.Struct, frozen=True, kw_only=True):
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's memory that grows: from ``first`` to ``last`` since ``since``, by ``per_s``; ``left`` is free yet.
 
-    ``own``: unlike its peers, who grew by ``usual``.
+    ``own``: unlike its peers, who grew by ``usual``; else it stands for all its peers that grow, ``together`` so many.
+    ``stride`` is that of the span.
     """
 
     rank: int
     measured: Measured
+    stride: int
     since: int
     first: float
     last: float
     per_s: float
     own: bool
+    together: int
     usual: float | None = None
     left: float | None = None
 
@@ -104,6 +113,9 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
             return []
         seen = comparable(window.gauges)
         values = self.state.cells.fit(_memory_of(seen))
+        if view.phase in QUIET_PHASES:
+            # A checkpoint and an evaluation hold what training does not.
+            values[:] = np.nan
         number = window.start // (window.end - window.start)
         for stride in STRIDES:
             self._add(stride, values)
@@ -120,15 +132,15 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
     def _add(self, stride: int, values: Curves) -> None:
         """Take a window's values into the point that is not complete: how many, and their sum."""
         cells, known = self.state.cells, np.isfinite(values)
-        open_point = cells.plane(f"open {stride}", np.float64, 2)
+        open_point = cells.plane(f"open {stride}", np.float32, 2)
         open_point[..., 0] += known
-        open_point[..., 1] += np.where(known, values, 0)
+        open_point[..., 1] += np.clip(np.where(known, values, 0), 0, LARGEST)
         cells.put(f"open {stride}", open_point)
 
     def _complete(self, view: AttemptView, window: AttemptWindow, seen: Comparable, stride: int) -> None:
         """The point is complete: the oldest goes, and it is seen what grows."""
         cells = self.state.cells
-        open_point = cells.plane(f"open {stride}", np.float64, 2)
+        open_point = cells.plane(f"open {stride}", np.float32, 2)
         points = cells.plane(f"points {stride}", np.float32, self.config.points)
         peak = np.maximum(cells.plane(f"peak {stride}", np.float32), points[..., 0])
         points = np.roll(points, -1, axis=-1)
@@ -150,24 +162,27 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         quarters = quarters_of(curves)
         rise = quarters[..., -1] - quarters[..., 0]
         since = window.end - stride * self.config.points * (window.end - window.start)
-        for places in places_of(view.peer_groups(), cells.ranks, 1):
-            for group in places:
-                for row in np.flatnonzero(grown[:, group].any(axis=1)).tolist():
-                    own, usual = self._apart(rise[row, group], grown[row, group])
-                    for place in group[grown[row, group]].tolist():
-                        curve, measured, rank = curves[row, place], cells.rows[row], cells.ranks[place]
-                        one = Growth(
-                            rank=rank,
-                            measured=measured,
-                            since=since,
-                            first=float(quarters[row, place, 0]),
-                            last=float(curve[-1]),
-                            per_s=slope(curve) * SECOND / (stride * (window.end - window.start)),
-                            own=own,
-                            usual=usual,
-                            left=_left(seen, measured, rank, float(curve[-1])),
-                        )
-                        found.append(one)
+        column_of = {rank: at for at, rank in enumerate(seen.ranks)}
+        for group in (group for places in places_of(view.peer_groups(), cells.ranks, 1) for group in places):
+            for row in np.flatnonzero(grown[:, group].any(axis=1)).tolist():
+                own, usual = self._apart(rise[row, group], grown[row, group])
+                who = group[grown[row, group]]
+                for place in (who if own else who[[np.argmax(rise[row, who])]]).tolist():
+                    curve, measured, rank = curves[row, place], cells.rows[row], cells.ranks[place]
+                    one = Growth(
+                        rank=rank,
+                        measured=measured,
+                        stride=stride,
+                        since=since,
+                        first=float(quarters[row, place, 0]),
+                        last=float(curve[-1]),
+                        per_s=slope(curve) * SECOND / (stride * (window.end - window.start)),
+                        own=own,
+                        together=len(who),
+                        usual=usual,
+                        left=_left(seen, measured, column_of.get(rank), float(curve[-1])),
+                    )
+                    found.append(one)
         return found
 
     def _apart(self, rise: Curves, grown: Marks) -> tuple[bool, float | None]:
@@ -177,16 +192,15 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
             return False, None
         known = others.size + int(grown.sum())
         calm = int((others < self.config.quiet * np.median(rise[grown])).sum())
-        own = grown.sum() <= max(1, self.config.few * known) and calm >= (1 - self.config.few) * others.size
+        few = min(max(1, self.config.few * known), MOST_NAMED)
+        own = grown.sum() <= few and calm >= (1 - self.config.few) * others.size
         return bool(own), float(np.median(others))
 
     def _latest(self, values: Curves) -> list[Growth]:
         """What grows by any span and was measured in this window, once; nobody's own where one span knows better."""
         cells = self.state.cells
-        row_of, place_of = (
-            {row: at for at, row in enumerate(cells.rows)},
-            {one: at for at, one in enumerate(cells.ranks)},
-        )
+        row_of = {row: at for at, row in enumerate(cells.rows)}
+        place_of = {rank: at for at, rank in enumerate(cells.ranks)}
         latest: dict[tuple[Measured, int], Growth] = {}
         for stride in STRIDES:
             for one in self.state.found.get(stride, []):
@@ -199,14 +213,19 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
     def _finding(self, view: AttemptView, window: AttemptWindow, found: list[Growth]) -> Anomaly:
         """All that grows at present; of what single ranks and what all do, the former says more."""
         own = [one for one in found if one.own]
-        told = own or found
+        ranks = sorted({one.rank for one in own}) if len({one.rank for one in own}) <= MOST_NAMED else []
+        told = own if ranks else found
         most = max(told, key=lambda one: (one.last - one.first, -one.rank))
-        ranks = sorted({one.rank for one in told})
-        name = most.measured.name + (f" ({most.measured.device})" if most.measured.device else "")
+        name = most.measured.name + (f" ({most.measured.device})" if most.measured.device not in ("", OWN) else "")
         unit = most.measured.unit
-        first, last = said_value(most.first, unit), said_value(most.last, unit)
-        text = f"{name} of {said_who(view, ranks)} grows without end: {first} to {last} in {_said(most, window)}"
-        grounds: Grounds = "memory_growth" if own else "memory_growth_of_all"
+        alike = sum(one.together for one in told if (one.measured, one.stride) == (most.measured, most.stride))
+        who = said_who(view, ranks) if ranks else f"{alike} ranks" if alike > 1 else said_who(view, [most.rank])
+        text = (
+            f"{name} of {who} grows without end: {said_value(most.first, unit)} to {said_value(most.last, unit)} "
+            f"in {_said(most, window)}"
+        )
+        peers = "" if most.usual is None else f"those of its peers that do not grew by {said_value(most.usual, unit)}"
+        grounds: Grounds = "memory_growth" if ranks else "memory_growth_of_all"
         return self.anomaly(
             window,
             grounds,
@@ -216,33 +235,40 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
             symptom="memory",
             area="memory",
             grounds=grounds,
-            severity="warning",
+            severity="warning" if ranks or any(_presses(one) for one in told) else "info",
             text=text,
-            peers=""
-            if most.usual is None
-            else f"those of its peers that do not grew by {said_value(most.usual, unit)}",
+            peers=peers,
             iteration=view.clock.iteration,
             phase=view.phase,
-            suspects=[view.suspect(rank, 0.8, f"its {name} grows without end") for rank in ranks] if own else [],
+            suspects=[view.suspect(rank, 0.8, f"its {name} grows without end") for rank in ranks],
         )
+
+
+def _presses(one: Growth) -> bool:
+    """Whether growth that all show is more than a job that fills its caches: it lasts, or memory soon ends."""
+    return one.stride > 1 or (one.left is not None and 0 < one.left < SOON_S * one.per_s)
 
 
 def _memory_of(seen: Comparable) -> Comparable:
     """The rows that are memory which a rank holds."""
-    rows = [at for at, one in enumerate(seen.measured) if _MEMORY.search(one.name) and not _NOT_OF_ONE.search(one.name)]
+    rows = [at for at, one in enumerate(seen.measured) if _is_held(one.name[:LONGEST])]
     return Comparable([seen.measured[at] for at in rows], seen.ranks, seen.values[rows])
 
 
-def _left(seen: Comparable, measured: Measured, rank: int, held: float) -> float | None:
+@lru_cache(maxsize=4096)
+def _is_held(name: str) -> bool:
+    return _MEMORY.search(name) is not None and _NOT_OF_ONE.search(name) is None
+
+
+def _left(seen: Comparable, measured: Measured, column: int | None, held: float) -> float | None:
     """How much memory is left where that was measured: what is free, or the limit less what is held."""
-    column = seen.ranks.index(rank) if rank in seen.ranks else None
     left = []
     for at, one in enumerate(seen.measured):
         if column is None or one.device != measured.device or not np.isfinite(seen.values[at, column]):
             continue
-        if _FREE.search(one.name):
+        if _FREE.search(one.name[:LONGEST]):
             left.append(float(seen.values[at, column]))
-        elif _LIMIT.search(one.name):
+        elif _LIMIT.search(one.name[:LONGEST]):
             left.append(float(seen.values[at, column]) - held)
     return min((one for one in left if one > 0), default=None)
 

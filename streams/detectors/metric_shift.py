@@ -17,10 +17,11 @@ from schemas.results import Anomaly
 from streams.bands import BandConfig, Bands
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import comparable
+from streams.comparable import Comparable, comparable
 from streams.contrast import symptom_now, trains
 from streams.detectors.registry import JobDetector, register
-from streams.gauge_words import Reading, said_readings, said_usual, said_who
+from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
+from streams.node_gauges import node_table, on_nodes
 from streams.peer_groups import Matrix, places_of, shares_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -60,12 +61,19 @@ class MetricShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"metric_shift: left < 1 and memory <= {_MOST_SEEN:.0f} must hold")
 
 
-class MetricShiftState(msgspec.Struct, kw_only=True):
+class Followed(msgspec.Struct, kw_only=True):
     """The bands of each metric and rank; by rank since when it is out of them, and how many windows ago it was said."""
 
     cells: Cells = msgspec.field(default_factory=Cells)
     since: dict[int, int] = {}
     said: dict[int, int] = {}
+
+
+class MetricShiftState(msgspec.Struct, kw_only=True):
+    """What is carried of ranks, and of nodes as such, each of which stands under its lowest rank."""
+
+    ranks: Followed = msgspec.field(default_factory=Followed)
+    nodes: Followed = msgspec.field(default_factory=Followed)
 
 
 @register
@@ -81,74 +89,93 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
         """One finding for ranks that leave their past alike, and now and then again while they are out."""
         if over(view) or not trains(view):
             return []
-        cells = self.state.cells
-        values = cells.fit(comparable(window.gauges))
+        ranks = self._of(view, window, self.state.ranks, comparable(window.gauges))
+        nodes = self._of(view, window, self.state.nodes, comparable(node_table(view, window)))
+        return [*ranks, *nodes]
+
+    def _of(self, view: AttemptView, window: AttemptWindow, kept: Followed, seen: Comparable) -> list[Anomaly]:
+        cells = kept.cells
+        values = cells.fit(seen)
+        if not cells.rows:
+            return []
         bands = Bands(**{name: cells.plane(name, kind).astype(np.float32) for name, kind in _KEPT_AS.items()})
         bands.take(values, self.config.bands)
         bands.seen = np.minimum(bands.seen, _MOST_SEEN)
         for name, kind in _KEPT_AS.items():
             cells.put(name, getattr(bands, name).astype(kind))
-        own = self._own(view, bands, np.isfinite(values))
-        due = self._due(window, bands, own & (bands.recent >= self.config.left))
+        own = self._own(view, cells, bands, np.isfinite(values))
+        due = self._due(window, kept, bands, own & (bands.recent >= self.config.left))
         found = []
-        for who, rows in self._together(view, own, due)[: self.config.most]:
-            self.state.said |= {cells.ranks[place]: 0 for place in who}
-            found.append(self._finding(view, window, values, who, rows))
+        for who, rows in self._together(view, kept, own, due)[: self.config.most]:
+            kept.said |= {cells.ranks[place]: 0 for place in who}
+            found.append(self._finding(view, window, kept, values, who, rows))
         return found
 
-    def _own(self, view: AttemptView, bands: Bands, known: Marks) -> Marks:
+    def _own(self, view: AttemptView, cells: Cells, bands: Bands, known: Marks) -> Marks:
         """Which metrics of each rank are halfway out of their past at least, as only a few of its peers' are.
 
-        Metrics and ranks do not leave it in the very same window: who is halfway does as the others do.
+        Metrics and ranks do not leave it in the very same window: who is halfway does as the others do. A role or stage
+        whose ranks nearly all are counts too, where only a few of all others are.
         """
         halfway = known & (bands.recent >= self.config.left / 2)
+        all_known, all_out = (one.sum(axis=1)[:, None, None] for one in (known, halfway))
         own = np.zeros(known.shape, dtype=np.bool_)
-        for places in places_of(view.peer_groups(), self.state.cells.ranks, self.config.least_peers):
-            told = known[:, places]
-            few = np.maximum(self.config.few, 1 / np.maximum(told.sum(axis=-1, keepdims=True), 1))
-            enough = told.sum(axis=-1, keepdims=True) >= self.config.least_peers
-            own[:, places] = halfway[:, places] & enough & (shares_of(halfway[:, places], told) <= few)
+        for places in places_of(view.peer_groups(), cells.ranks, self.config.least_peers):
+            told, out = known[:, places], halfway[:, places]
+            count = told.sum(axis=-1, keepdims=True)
+            share = shares_of(out, told)
+            alone = share <= np.maximum(self.config.few, 1 / np.maximum(count, 1))
+            others = all_known - count
+            whole = (share >= 1 - self.config.few) & (others >= self.config.least_peers)
+            whole &= all_out - out.sum(axis=-1, keepdims=True) <= self.config.few * others
+            own[:, places] = out & (count >= self.config.least_peers) & (alone | whole)
         return own
 
-    def _due(self, window: AttemptWindow, bands: Bands, own: Marks) -> list[int]:
+    def _due(self, window: AttemptWindow, kept: Followed, bands: Bands, own: Marks) -> list[int]:
         """Places of ranks of which something is to be said: they are out since now, or it was said long ago."""
         known = np.maximum((bands.seen > self.config.bands.warm_up).sum(axis=0), 1)
         share = own.sum(axis=0) / known
-        ranks, since, said = self.state.cells.ranks, self.state.since, self.state.said
+        ranks, since, said = kept.cells.ranks, kept.since, kept.said
         # Who was out stays so until half of it is gone, so that what lies on the edge is not said again and again.
         out = [
             place
             for place in np.flatnonzero(share >= self.config.share / 2).tolist()
             if share[place] >= self.config.share or ranks[place] in since
         ]
-        self.state.since = {ranks[place]: since.get(ranks[place], window.start - self._delay(window)) for place in out}
+        kept.since = {ranks[place]: since.get(ranks[place], window.start - self._delay(window)) for place in out}
         again = self.config.again
-        self.state.said = {ranks[place]: said.get(ranks[place], again - _SETTLES - 1) + 1 for place in out}
-        return [place for place in out if self.state.said[ranks[place]] >= again]
+        kept.said = {ranks[place]: said.get(ranks[place], again - _SETTLES - 1) + 1 for place in out}
+        return [place for place in out if kept.said[ranks[place]] >= again]
 
     def _delay(self, window: AttemptWindow) -> int:
         """How long a metric must have been out of its band until it is said to have left its past (ns)."""
         windows = math.log(1 - self.config.left) / math.log(1 - 1 / self.config.bands.last)
         return int(windows) * (window.end - window.start)
 
-    def _together(self, view: AttemptView, own: Marks, due: list[int]) -> list[tuple[list[int], list[int]]]:
+    def _together(
+        self, view: AttemptView, kept: Followed, own: Marks, due: list[int]
+    ) -> list[tuple[list[int], list[int]]]:
         """Places of ranks and rows that have left their past together, those with the most rows first.
 
-        Ranks of a node are together where any row is out on all of them, others where the same are.
+        Most of a role or stage, or the ranks of a node, are together where any row is out on all of them; others where
+        the same rows are.
         """
-        ranks = self.state.cells.ranks
-        nodes = {view.node_of(ranks[place]) for place in due} - {""}
+        ranks, left = kept.cells.ranks, set(due)
+        at = {rank: place for place, rank in enumerate(ranks) if rank in kept.since}
+        groups = [group for group in view.peer_groups() if any(at.get(rank) in left for rank in group)] if left else []
+        of_group = [[at[rank] for rank in group if rank in at] for group in groups]
+        most = [
+            who for who, group in zip(of_group, groups, strict=True) if len(who) >= (1 - self.config.few) * len(group)
+        ]
         of_node: dict[str, list[int]] = {}
-        for place, rank in enumerate(ranks):
-            if (node := view.node_of(rank)) in nodes and rank in self.state.since:
-                of_node.setdefault(node, []).append(place)
+        for rank, place in at.items():
+            of_node.setdefault(view.node_of(rank), []).append(place)
         found = []
-        left = set(due)
-        for node in sorted(of_node):
-            rows = np.flatnonzero(own[:, of_node[node]].all(axis=1)).tolist()
-            if rows and len(of_node[node]) > 1:
-                found.append((of_node[node], rows))
-                left -= set(of_node[node])
+        for who in [*most, *(of_node[node] for node in sorted(of_node) if node)]:
+            rows = np.flatnonzero(own[:, who].all(axis=1)).tolist()
+            if rows and len(who) > 1 and left & set(who):
+                found.append((who, rows))
+                left -= set(who)
         alike: dict[bytes, list[int]] = {}
         for place in sorted(left):
             alike.setdefault(own[:, place].tobytes(), []).append(place)
@@ -156,21 +183,20 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
         return sorted(found, key=lambda one: (-len(one[1]), one))
 
     def _finding(
-        self, view: AttemptView, window: AttemptWindow, values: Matrix, who: list[int], rows: list[int]
+        self, view: AttemptView, window: AttemptWindow, kept: Followed, values: Matrix, who: list[int], rows: list[int]
     ) -> Anomaly:
-        cells = self.state.cells
+        cells, of_node = kept.cells, kept is self.state.nodes
         ranks = [cells.ranks[place] for place in who]
         group = next(set(one) for one in view.peer_groups() if ranks[0] in one)
         peers = [place for place, rank in enumerate(cells.ranks) if rank in group and place not in who]
         readings = [Reading(cells.rows[row], _median(values[row, who]), _median(values[row, peers])) for row in rows]
         known = int(np.isfinite(values[:, who[0]]).sum())
-        text = (
-            f"{len(rows)} of {known} metrics of {said_who(view, ranks)} have left their past: {said_readings(readings)}"
-        )
+        told = said_nodes(view, ranks) if of_node else said_who(view, ranks)
+        text = f"{len(rows)} of {known} metrics of {told} have left their past: {said_readings(readings)}"
         return self.anomaly(
             window,
-            "|".join(map(str, ranks)),
-            onset=min(self.state.since[rank] for rank in ranks),
+            f"{'node' if of_node else 'rank'}|{'|'.join(map(str, ranks))}",
+            onset=min(kept.since[rank] for rank in ranks),
             axis="time",
             layer="metric",
             symptom=symptom_now(view, window),
@@ -178,10 +204,10 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
             grounds="left_past",
             severity="info",
             text=text,
-            peers=f"few peers' metrics have; peers' median: {said_usual(readings)}",
+            peers=f"few peers' metrics have; peers' median: {said_usual(readings)}" if peers else "few others' have",
             iteration=view.clock.iteration,
             phase=view.phase,
-            about=ranks,
+            about=on_nodes(view, ranks) if of_node else ranks,
         )
 
 

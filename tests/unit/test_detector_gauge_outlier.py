@@ -11,6 +11,7 @@ from msgspec.structs import replace as set_to
 from schemas.identity import Identity
 from schemas.results import Anomaly, Gauge
 from streams.detectors.gauge_outlier import GaugeOutlier
+from streams.view import AttemptWindow
 
 
 def findings(columns: dict[int, list[float | None]], **fields: str) -> list[list[Anomaly]]:
@@ -207,7 +208,7 @@ def test_gains_of_counters_are_compared() -> None:
     windows = [{rank: [gaining(5 if rank == 5 else 900 + rank, 1e9 * rank)] for rank in range(8)} for _ in range(6)]
     one = only(seen(windows))
     assert one.about == [5]
-    assert "ctx_switches 5.556" in one.text
+    assert "ctx_switches +5.556" in one.text
 
 
 def test_what_holds_is_said_again_for_an_incident_to_come_and_no_longer_once_it_is_over() -> None:
@@ -228,3 +229,32 @@ def test_a_state_of_many_ranks_and_metrics_is_small() -> None:
     detector = GaugeOutlier()
     seen(alike(5, 200, **{f"m{number}_percent": 50.0 for number in range(40)}), detector)
     assert len(detector.snapshot()) < 4 * 200 * 40
+
+
+def of_nodes(values: list[dict[str, float]], device: str = "gpu0") -> list[AttemptWindow]:
+    """Windows of eight ranks on four nodes, of which the nodes alone are sampled."""
+    found = []
+    for number, told in enumerate(values):
+        samplers = [
+            summary(
+                None,
+                number * 10,
+                who=Identity(job="job1", node=node, rank_reason="node", process_type="sampler"),
+                gauges=[gauge("gpu_temp", value, unit="C", device=device)],
+            )
+            for node, value in told.items()
+        ]
+        found.append(closed([summary(rank, number * 10) for rank in range(8)], number * 10, nodes=samplers))
+    return found
+
+
+def test_a_node_is_held_against_other_nodes_by_what_was_sampled_of_it_as_such() -> None:
+    hot = [{f"node{node:02d}": 60.0 + node % 2 + 30 * (node == 2) for node in range(4)} for _ in range(6)]
+    one = only(run(GaugeOutlier(), new_view(), of_nodes(hot)))
+    assert one.about == [4, 5]
+    assert one.text.startswith("node node02 unlike its peers in 3 of 4 windows: gpu_temp (gpu0) 90 C")
+
+
+@pytest.mark.parametrize("nodes", [{"node00": 60.0, "node01": 90.0}, {f"other{n}": 60.0 + n * 50 for n in range(4)}])
+def test_few_nodes_and_nodes_of_other_jobs_are_not_compared(nodes: dict[str, float]) -> None:
+    assert not any(run(GaugeOutlier(), new_view(), of_nodes([nodes] * 6)))

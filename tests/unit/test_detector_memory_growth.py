@@ -32,6 +32,7 @@ def findings(
     trained: bool = True,
     name: str = "rss_bytes",
     more: Callable[[int, float], list[Gauge]] = lambda rank, value: [],
+    later: Callable[[int], dict[str, Any]] = lambda window: {},
     **fields: Any,
 ) -> list[list[Anomaly]]:
     """What each window says of curves in MiB by rank."""
@@ -45,7 +46,7 @@ def findings(
             if value is not None:
                 told["gauges"] = [gauge(name, value * MIB, unit="bytes", **fields), *more(rank, value * MIB)]
             steps = {"iteration": number + 1, "iteration_time": at(number * 10 + 5)} if trained else {}
-            summaries.append(summary(rank, number * 10, **told, **steps))
+            summaries.append(summary(rank, number * 10, **told, **(steps | later(number))))
         seen.append(closed(summaries, number * 10))
     return run(MemoryGrowth(), view, seen)
 
@@ -75,8 +76,18 @@ def test_a_rank_whose_memory_grows_unlike_its_peers_is_named() -> None:
 
 
 def test_what_all_do_is_the_jobs() -> None:
-    one = last(findings(dict.fromkeys(range(RANKS), leak)))
-    assert (named(one), one.grounds) == ([], "memory_growth_of_all")
+    found = findings(dict.fromkeys(range(RANKS), leak), windows=180)
+    short, long = found[WINDOWS][0], last(found)
+    assert [(named(one), one.grounds) for one in (short, long)] == [([], "memory_growth_of_all")] * 2
+    assert (short.severity, long.severity) == ("info", "warning")
+    assert "of 8 ranks grows" in long.text
+
+
+def test_what_all_do_is_pressing_once_memory_is_known_to_end() -> None:
+    def free(rank: int, value: float) -> list[Gauge]:
+        return [gauge("memory_limit_bytes", 6000 * MIB, unit="bytes")]
+
+    assert last(findings(dict.fromkeys(range(RANKS), leak), more=free)).severity == "warning"
 
 
 @pytest.mark.parametrize(
@@ -84,6 +95,7 @@ def test_what_all_do_is_the_jobs() -> None:
     [
         ("half of them", {0: leak, 1: leak, 2: leak, 3: leak}),
         ("nobody to compare with", {rank: lambda window: None for rank in range(RANKS)}),
+        ("more than are ever one rank's own", dict.fromkeys(range(100), flat) | dict.fromkeys(range(17), leak)),
         ("peers that grow less", {rank: lambda window: 4000 + 15 * window for rank in range(RANKS)}),
     ],
 )
@@ -105,11 +117,21 @@ def test_two_ranks_are_enough_to_tell_them_apart() -> None:
         ("a unit that changes", lambda window: 4000 * (1 if window < 20 else 1024)),
         ("joins late", lambda window: None if window < 25 else 4000 + 40 * window),
         ("leaves", lambda window: None if window > 20 else 4000 + 40 * window),
+        ("far too much now and then", lambda window: 1e290 if window % 9 == 8 else 4000 + 40 * window),
         ("now and then", lambda window: 4000 + 40 * window if window % 3 else None),
     ],
 )
 def test_look_alikes_are_not(name: str, curve: Curve) -> None:
     assert not any(findings(peers(r5=curve)))
+
+
+def test_not_while_a_checkpoint_is_written() -> None:
+    def only_then(window: int) -> float:
+        return 4000 + 40 * max(0, window - 20)
+
+    quiet = {"phase": "checkpoint", "phase_time": at(210), "iteration": None, "iteration_time": None}
+    assert named(last(findings(peers(r5=only_then), windows=45))) == [5]
+    assert not any(findings(peers(r5=only_then), windows=45, later=lambda window: quiet if window > 20 else {}))
 
 
 def test_not_while_training_starts_up() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from detection_support import at, closed, gauge, new_view, run, summary
+from detection_support import at, closed, gauge, identity, new_view, run, summary
 
 from schemas.results import Anomaly
 from streams.detectors.metric_shift import MetricShift, MetricShiftConfig
@@ -25,6 +25,7 @@ def findings(
     phase: str = "train",
     metrics: tuple[str, ...] = METRICS,
     detector: MetricShift | None = None,
+    stages: int = 1,
 ) -> list[list[Anomaly]]:
     """What each window says of a job of which something changes at window ``CHANGE``."""
     made = []
@@ -38,7 +39,8 @@ def findings(
                 if value is not None:
                     gauges.append(gauge(name, value, unit=name.rpartition("_")[2]))
             step = {"iteration": window + 1, "iteration_time": at(window * 10 + 5)}
-            summaries.append(summary(rank, window * 10, gauges=gauges, phase=phase, **step))
+            who = identity(rank, coordinates={"pp": rank * stages // ranks})
+            summaries.append(summary(rank, window * 10, who=who, gauges=gauges, phase=phase, **step))
         made.append(closed(summaries, window * 10))
     return run(detector or MetricShift(), new_view(), made)
 
@@ -93,6 +95,14 @@ def test_ranks_that_leave_alike_are_one_finding_and_a_node_is_named_as_one(who: 
 )
 def test_look_alikes_are_not(name: str, change: Change) -> None:
     assert not any(findings(change))
+
+
+def test_a_stage_that_leaves_its_past_as_a_whole_is_named_as_one() -> None:
+    found = [one for window in findings(falls(3, 4, 5), ranks=12, stages=4) for one in window]
+    assert {tuple(one.about) for one in found} == {(3, 4, 5)}
+    assert "all ranks of pipeline stage 1 (ranks 3-5)" in found[0].text
+    assert found[0].peers == "few others' have"
+    assert not any(findings(falls(*range(9)), ranks=12, stages=4))
 
 
 def test_nobody_is_compared_with_nobody() -> None:

@@ -1,0 +1,30 @@
+"""What was sampled of nodes as such, as the matrix of those ranks that stand for them.
+
+A node is told by its lowest rank: so nodes are held against nodes that run the same roles and stages, as ranks are.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from streams.gauges import GaugeTable, gauge_table
+from streams.view import AttemptView, AttemptWindow
+
+
+def node_table(view: AttemptView, window: AttemptWindow) -> GaugeTable:
+    """The gauges of the attempt's nodes, under the lowest rank of each; those of nodes without ranks are left out."""
+    lowest: dict[str, int] = {}
+    for rank in sorted(view.members) if window.nodes else []:
+        lowest.setdefault(view.node_of(rank), rank)
+    found = []
+    for one in window.nodes:
+        if one.identity.node and one.identity.node in lowest:
+            standing = msgspec.structs.replace(one.identity, rank=lowest[one.identity.node])
+            found.append(msgspec.structs.replace(one, identity=standing))
+    return gauge_table(found)
+
+
+def on_nodes(view: AttemptView, ranks: list[int]) -> list[int]:
+    """All ranks on the nodes of these, ascending."""
+    nodes = {view.node_of(rank) for rank in ranks}
+    return [rank for rank in sorted(view.members) if view.node_of(rank) in nodes]
