@@ -76,13 +76,13 @@ def own_s(sketch: Sketch) -> float:
 
 
 def alike(sketches: Mapping[int, Sketch]) -> dict[int, Sketch]:
-    """Those that can be compared, of which most are: of jobs of one size, with steps or without.
+    """Those that can be compared, of which most are: of jobs of one size, with steps or without, recorded alike.
 
     Where nobody told when one was taken, only its numbers of steps can say that it shows what the others show.
     """
     groups: dict[tuple[str, ...], dict[int, Sketch]] = {}
     for rank, sketch in sorted(sketches.items()):
-        key = (str(sketch.world_size), str(bool(sketch.steps)), str(sketch.inferred))
+        key = (str(sketch.world_size), str(bool(sketch.steps)), sketch.recorded, str(sketch.inferred))
         steps = (str(sketch.first_step), str(sketch.steps)) if sketch.inferred else ()
         groups.setdefault((*key, *steps), {})[rank] = sketch
     return max(groups.values(), key=lambda one: (len(one), -min(one)), default={})

@@ -69,7 +69,7 @@ class ProfileContrast(JobDetector[ProfileContrastConfig, ProfileContrastState]):
                 grounds="other_functions",
                 severity="info",
                 text=self._text(here, contrast, fresh),
-                peers=_compared(ranks, view, contrast),
+                peers=_compared(ranks, here, contrast),
                 iteration=view.clock.iteration,
                 phase=view.phase,
                 library=contrast.library,
@@ -79,7 +79,7 @@ class ProfileContrast(JobDetector[ProfileContrastConfig, ProfileContrastState]):
     def _text(self, here: Profiled, contrast: HealthyContrast, found: list[Difference]) -> str:
         parts = []
         if found[0].seconds:
-            longest = max(job.step_s for job in contrast.profiled)
+            longest = max(job.step_s for job in contrast.profiled if job.recorded == here.recorded)
             parts.append(f"a step takes {said_seconds(here.step_s)}, in healthy jobs {said_seconds(longest)} at most")
         for how in get_args(How):
             own = [one for one in found if one.how == how]
@@ -111,7 +111,10 @@ def _amount(value: float, *, seconds: bool) -> str:
     return said_seconds(value) if seconds else f"{value:.1%}"
 
 
-def _compared(ranks: list[int], view: AttemptView, contrast: HealthyContrast) -> str:
-    jobs = len(contrast.profiled)
-    count = sum(job.profiled for job in contrast.profiled)
-    return f"profiled: {said_ranks(ranks)} here, {count} in {jobs} healthy job{'s' if jobs != 1 else ''}"
+def _compared(ranks: list[int], here: Profiled, contrast: HealthyContrast) -> str:
+    alike = [job for job in contrast.profiled if job.recorded == here.recorded]
+    count = sum(job.profiled for job in alike)
+    others = len(contrast.profiled) - len(alike)
+    aside = f"; {others} recorded other kinds of calls and were not compared" if others else ""
+    jobs = f"{len(alike)} healthy job{'s' if len(alike) != 1 else ''}"
+    return f"profiled: {said_ranks(ranks)} here, {count} in {jobs}{aside}"

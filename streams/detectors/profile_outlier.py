@@ -16,6 +16,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, FunctionKind, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.lines.phases import QUIET_PHASES
 from streams.profiles import (
     KINDS,
     Excess,
@@ -109,7 +110,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         fresh = [
             (sketch, summary.identity.rank)
             for summary in window.summaries
-            if summary.identity.rank is not None
+            if summary.identity.rank is not None and summary.phase not in QUIET_PHASES
             for sketch in summary.sketches
         ]
         shifted: dict[int, tuple[Sketch, Sketch]] = {}
@@ -132,8 +133,9 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
                 del known[earlier]
         known[rank] = sketch
         before = self.state.before.get(rank)
-        comparable = before is not None and before.world_size == sketch.world_size and not before.inferred
-        return before if comparable and not sketch.inferred else None
+        if before is None or before.inferred or sketch.inferred or not _recorded_alike(before, sketch):
+            return None
+        return before
 
     def _pass(self, rank: int, sketch: Sketch) -> None:
         """An earlier profile now; the one with the shortest steps is what later ones are held against."""
@@ -276,6 +278,10 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             iteration=view.clock.iteration,
             phase=view.phase,
         )
+
+
+def _recorded_alike(one: Sketch, other: Sketch) -> bool:
+    return (one.world_size, one.recorded) == (other.world_size, other.recorded)
 
 
 def _said(one: _Slow) -> str:

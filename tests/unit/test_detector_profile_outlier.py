@@ -201,7 +201,14 @@ def test_only_peers_of_the_same_stage_are_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"world_size": 2}, {"steps": 0, "duration": 10**9}, {"inferred": True, "first_step": 99}]
+    "changes",
+    [
+        {"world_size": 2},
+        {"steps": 0, "duration": 10**9},
+        {"inferred": True, "first_step": 99},
+        # With the calls of Python, or without those of the GPU, other functions hold the same time.
+        {"recorded": "cpu,gpu,python"},
+    ],
 )
 def test_profiles_of_other_jobs_or_other_steps_are_not_compared(changes: dict[str, Any]) -> None:
     found = ranks(slow={5: {"augment": 0.5}})
@@ -249,6 +256,14 @@ def test_an_abnormal_profile_is_held_against_a_normal_one_of_the_same_rank(secon
     back = msgspec.structs.replace(normal, captured=at(second))
     early = msgspec.structs.replace(abnormal, captured=at(5))
     assert findings(window({3: early}), window({3: back}, second - 5)) == []
+
+
+def test_profiles_recorded_in_other_ways_or_in_other_phases_are_not_held_against_each_other() -> None:
+    normal, slow = sketch(), sketch({"augment": 0.4}, step=1.4, second=65)
+    other = msgspec.structs.replace(slow, recorded="cpu,gpu,python")
+    assert findings(window({3: normal}), window({3: other}, 60)) == []
+    evaluating = closed([summary(3, 60, sketches=[slow], phase="evaluation")], 60)
+    assert findings(window({3: normal}), evaluating) == []
 
 
 def test_two_profiles_of_one_window_are_told_apart() -> None:

@@ -198,6 +198,19 @@ def test_a_finding_lists_what_differs_once_and_names_nobody() -> None:
     assert one.library == library.label
 
 
+def test_profiles_that_were_recorded_in_another_way_are_not_compared() -> None:
+    jobs = [job(), msgspec.structs.replace(job("k"), recorded="cpu,gpu,python")]
+    held = function({"j": 0.4, "k": 0.1})
+    (one,) = contrasted(sketch({"gemm": 0.6}), library=made("healthy", jobs, [], functions=[held]))
+    assert "GPU kernel 'gemm' 600.00 ms (400.00 ms)" in one.text
+    assert one.peers == (
+        "profiled: rank 0 here, 8 in 1 healthy job; 1 recorded other kinds of calls and were not compared"
+    )
+    assert contrasted(sketch({"gemm": 0.6}), library=made("healthy", jobs[1:], [], functions=[])) == []
+    mixed = [sketch({"gemm": 0.6}), sketch({"gemm": 0.1}), sketch({"gemm": 0.9}, recorded="cpu,gpu")]
+    assert (summed_up(mixed).ranks, summed_up(mixed).recorded) == (2, "")
+
+
 def test_a_long_list_is_cut_and_says_so() -> None:
     library = made("healthy", [job()], [], functions=[function({"j": 0.4})])
     (one,) = contrasted(sketch({f"f{at}": 0.1 for at in range(8)} | {"gemm": 0.4}), library=library)
