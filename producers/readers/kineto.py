@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ MOST_ENTRIES = 20_000_000
 """Events of a trace that are looked at, whatever they are."""
 MOST_ODD = 0.01
 """Of the events of a trace: one that lacks more is no longer like the others'."""
+FOLLOWED = 0.1
+"""Of the calls of the CPU."""
 UNTIMED = "nothing tells when the trace was taken; it counts from the beginning of the job"
 _HEAD = 65_536
 _FIRST = re.compile(
@@ -116,7 +119,7 @@ class _Draft:
         self.entries = 0
         self.odd = 0
         self.told: Fields = {}
-        self.recorded: set[str] = set()
+        self.recorded: Counter[str] = Counter()
         self._names: dict[tuple[str, str], tuple[str, Kind, bool] | None] = {}
 
     def take(self, name: str, value: Any) -> bool:
@@ -147,6 +150,7 @@ class _Draft:
         function = self._function(name, category)
         if function is not None:
             said, kind, device = function
+            self.recorded[_source(category.lower())] += 1
             self.calls.add(said, kind, start, start + duration, device=device)
 
     def _function(self, name: str, category: str) -> tuple[str, Kind, bool] | None:
@@ -158,8 +162,6 @@ class _Draft:
             # Names with numbers in them may be without end; such are looked at again each time.
             if len(self._names) < 100_000:
                 self._names[key] = found
-            if found is not None:
-                self.recorded.add(_source(category.lower()))
         return found
 
     def trace(self, file: str, fault: str) -> Trace:
@@ -180,7 +182,7 @@ class _Draft:
         rank, world = _place(info)
         talks = {name for name, kind in self.calls.names() if kind == "collective"}
         alike = bool(talks) and not any(_PAIR.search(name) for name in talks) and _has_one_group(info, world)
-        taken, recorded = _moment(sketch.end, self.told), ",".join(sorted(self.recorded))
+        taken, recorded = _moment(sketch.end, self.told), ",".join(_recorded(self.recorded))
         return Trace(file, rank, world, taken, sketch, len(self.calls), recorded, alike, unused)
 
 
@@ -241,6 +243,17 @@ def _source(category: str) -> str:
     if category == "python_function":
         return "python"
     return "cpu" if category in _CPU else "driver"
+
+
+def _recorded(counts: Counter[str]) -> list[str]:
+    """The kinds of calls that a profiler was told to record: where it follows Python, that calls as often as operators.
+
+    A few such calls are somebody's own marks.
+    """
+    some = {kind for kind, count in counts.items() if count}
+    if counts["python"] < FOLLOWED * (counts["cpu"] + counts["python"]):
+        some.discard("python")
+    return sorted(some)
 
 
 def _said(name: str) -> str:

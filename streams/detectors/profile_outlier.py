@@ -8,24 +8,22 @@ when the rank waits less in collectives than they do; all else is told and names
 
 from __future__ import annotations
 
-from statistics import median
-
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, FunctionKind, Severity, Sketch
+from schemas.results import Anomaly, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.phases import QUIET_PHASES
 from streams.profiles import (
-    KINDS,
     Excess,
+    Peers,
+    abridged,
     alike,
     explained,
     own_s,
     said_seconds,
     slower_than_before,
-    slower_than_peers,
     span_s,
     totals,
 )
@@ -91,7 +89,7 @@ class _Slow(msgspec.Struct, frozen=True):
     why: Excess
     impact: float
     steps: int
-    peers: list[int]
+    group: Peers
     changed: bool
     waits: float
     peers_wait: float
@@ -114,7 +112,11 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             for sketch in summary.sketches
         ]
         shifted: dict[int, tuple[Sketch, Sketch]] = {}
+        oldest = min((one.captured for one in self.state.latest.values()), default=None)
         for sketch, rank in sorted(fresh, key=lambda one: (one[0].captured, one[1] or 0)):
+            if oldest is None or sketch.captured - oldest > int(self.config.together_s * SECOND):
+                self._pass(sorted(self.state.latest))
+                oldest = sketch.captured
             if rank is not None and (before := self._take(rank, sketch)):
                 shifted[rank] = before, sketch
         if not fresh or over(view):
@@ -124,39 +126,33 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
 
     def _take(self, rank: int, sketch: Sketch) -> Sketch | None:
         """Remember a profile; returns the earlier one that it can be held against."""
-        together = int(self.config.together_s * SECOND)
-        known = self.state.latest
-        if any(sketch.captured - one.captured > together for one in known.values()) or rank in known:
-            passed = list(known.items()) if rank not in known else [(rank, known[rank])]
-            for earlier, one in passed:
-                self._pass(earlier, one)
-                del known[earlier]
-        known[rank] = sketch
+        self._pass([rank])
+        self.state.latest[rank] = sketch
         before = self.state.before.get(rank)
         if before is None or before.inferred or sketch.inferred or not _recorded_alike(before, sketch):
             return None
         return before
 
-    def _pass(self, rank: int, sketch: Sketch) -> None:
-        """An earlier profile now; the one with the shortest steps is what later ones are held against."""
-        before = self.state.before.get(rank)
-        if sketch.steps and (
-            before is None or span_s(sketch) < span_s(before) or before.world_size != sketch.world_size
-        ):
-            functions = sketch.functions[:KEPT_FUNCTIONS]
-            cut = max([sketch.unlisted, *(one.share for one in sketch.functions[KEPT_FUNCTIONS:])])
-            self.state.before[rank] = msgspec.structs.replace(sketch, functions=functions, unlisted=cut)
+    def _pass(self, ranks: list[int]) -> None:
+        """Earlier profiles now; the one with the shortest steps is what later ones of the rank are held against."""
+        for rank in ranks:
+            sketch = self.state.latest.pop(rank, None)
+            if sketch is None or not sketch.steps:
+                continue
+            before = self.state.before.get(rank)
+            if before is None or not _recorded_alike(before, sketch) or span_s(sketch) < span_s(before):
+                self.state.before[rank] = abridged(sketch, KEPT_FUNCTIONS)
 
     def _over_ranks(self, view: AttemptView, window: AttemptWindow) -> Anomaly | None:
         comparable = alike(self.state.latest)
         groups = [[rank for rank in group if rank in comparable] for group in view.peer_groups()]
-        slow = [one for group in groups for one in self._slow({rank: comparable[rank] for rank in group})]
+        slow = [one for group in groups for one in self._slow(Peers({rank: comparable[rank] for rank in group}))]
         if not slow:
             return None
-        worst = max(slow, key=lambda one: (one.impact, -one.rank))
         many = len(slow) > max(1, self.config.rotating * len(comparable))
         settled = self._settled(view, window)
         singled = [one for one in slow if self._tells(one) and settled] if not many else []
+        worst = max(singled or slow, key=lambda one: (one.impact, -one.rank))
         changed = bool(singled) and all(one.changed for one in singled)
         grounds = "function_apart"
         if many:
@@ -179,8 +175,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             severity=self._severity(worst, many=many, singled=bool(singled)),
             text=f"{_said(worst)}, {worst.why.times(PEERS)}"
             + (f"; {len(slow)} of {len(comparable)} profiled ranks stand out like this" if len(slow) > 1 else ""),
-            peers=f"{said_ranks(worst.peers)}, which hold a median of {said_seconds(worst.peers_wait)} of a step in "
-            f"collectives; rank {worst.rank} holds {said_seconds(worst.waits)} there",
+            peers=_compared(worst),
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=suspects,
@@ -195,7 +190,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         return "warning" if singled or (apart and worst.steps >= self.config.steps) else "info"
 
     def _tells(self, one: _Slow) -> bool:
-        return len(one.peers) >= self.config.peers and one.steps >= self.config.steps
+        return len(one.group.ranks) > self.config.peers and one.steps >= self.config.steps
 
     def _settled(self, view: AttemptView, window: AttemptWindow) -> bool:
         """Whether all profiles of this time that are to be expected have come."""
@@ -205,34 +200,22 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         newest = max(one.captured for one in known.values())
         return newest <= window.end - int(self.config.settle_s * SECOND)
 
-    def _slow(self, sketches: dict[int, Sketch]) -> list[_Slow]:
+    def _slow(self, group: Peers) -> list[_Slow]:
         """The ranks of a peer group whose own work takes longer, by a function of it or as a whole."""
-        standing_out = slower_than_peers(sketches, self.config.bounds, self.config.share)
+        standing_out = group.slower(self.config.bounds, self.config.share)
+        steps = min((group.sketches[rank].steps for rank in group.ranks), default=0)
         found = []
         for rank in sorted(standing_out):
-            sketch, peers = sketches[rank], [one for one in sorted(sketches) if one != rank]
-            kinds = {peer: totals(sketches[peer]) for peer in peers}
-            others: dict[FunctionKind, float] = {kind: median(kinds[peer][kind] for peer in peers) for kind in KINDS}
-            step = median(span_s(sketches[peer]) for peer in peers)
-            excess = own_s(sketch) - median(own_s(sketches[peer]) for peer in peers)
-            waits = totals(sketch)["collective"]
+            sketch = group.sketches[rank]
+            others, own, step = group.others(rank)
+            excess, waits = own_s(sketch) - own, totals(sketch)["collective"]
             # Who holds up the others has the shortest collective; one that waits as long as they do is no culprit.
             waits_less = waits < others["collective"] or others["collective"] <= self.config.share * step
             if step <= 0 or excess < self.config.impact * step or not waits_less:
                 continue
             why = explained(sketch, others, standing_out[rank], self.config.part)
-            found.append(
-                _Slow(
-                    rank=rank,
-                    why=why,
-                    impact=excess / step,
-                    steps=min(sketch.steps, *(sketches[peer].steps for peer in peers)),
-                    peers=peers,
-                    changed=self._has_changed(rank, sketch, why),
-                    waits=waits,
-                    peers_wait=others["collective"],
-                )
-            )
+            changed = self._has_changed(rank, sketch, why)
+            found.append(_Slow(rank, why, excess / step, steps, group, changed, waits, others["collective"]))
         return found
 
     def _has_changed(self, rank: int, sketch: Sketch, why: Excess) -> bool:
@@ -288,6 +271,14 @@ def _said(one: _Slow) -> str:
     return (
         f"{one.why.name} of rank {one.rank} holds {said_seconds(one.why.own)} of a step on the critical path"
         f"{_calls(one.why)}"
+    )
+
+
+def _compared(one: _Slow) -> str:
+    peers = said_ranks(rank for rank in one.group.ranks if rank != one.rank)
+    return (
+        f"{peers}, which hold a median of {said_seconds(one.peers_wait)} of a step in collectives; rank {one.rank} "
+        f"holds {said_seconds(one.waits)} there"
     )
 
 

@@ -126,3 +126,5 @@ def test_two_runs_are_contrasted_and_what_differs_is_listed_without_an_incident(
     (found,) = report["differences"]
     assert (found["detector"], found["layer"], report["incidents"]) == ("profile_contrast", "profile", [])
     assert LOADER in found["text"]
+    assert cli.run([*arguments, "--format", "html"]) == 0
+    assert "Profiles unlike those of healthy jobs" in capsys.readouterr().out

@@ -163,6 +163,27 @@ def test_the_first_layer_that_explains_it_is_told() -> None:
     assert "GPU kernel 'gemm' of rank 5" in one.text
 
 
+def test_many_small_functions_that_are_all_slower_are_told_as_work_of_their_layer() -> None:
+    """A host that is short of processor time: no function of it holds one percent."""
+    found = {rank: sketch({f"aten::f{at}": 0.006 for at in range(30)}, step=1.5, unrest=0.001) for rank in range(8)}
+    found[5] = sketch({f"aten::f{at}": 0.0145 for at in range(30)}, step=1.5, unrest=0.001)
+    one = only(findings(window(found)))
+    assert (one.grounds, named([one])) == ("slow_function", [[5]])
+    assert one.text.startswith("own work on the CPU of rank 5 holds 505.00 ms of a step")
+    assert "2.02 times its peers' median of 250.00 ms" in one.text
+
+
+def test_an_earlier_profile_is_kept_short_and_its_totals_stay() -> None:
+    """Functions that are no longer kept by name have not become slow."""
+    many = {f"aten::f{at}": 0.01 for at in range(20)}
+    normal, slow = sketch(many, step=1.3), sketch({**many, "augment": 0.1}, step=1.5, second=65)
+    # Its steps take longer by 0.2 s, of which it holds half itself.
+    one = only(findings(window({3: normal}), window({3: slow}, 60)))
+    assert "function 'augment' of rank 3" in one.text
+    waiting = sketch(many, step=1.8, second=65)
+    assert findings(window({3: normal}), window({3: waiting}, 60)) == []
+
+
 def test_small_functions_together_count_for_their_layer_and_are_no_function_of_a_name() -> None:
     found = ranks(slow={5: {"norm": 0.03, OTHERS: 0.4}})
     one = only(findings(window(found)))
