@@ -78,17 +78,21 @@ def own_s(sketch: Sketch) -> float:
 
 
 def abridged(sketch: Sketch, most: int) -> Sketch:
-    """The sketch with the largest functions only, and the rest of each kind together, so that its totals stay."""
+    """The sketch with the largest functions only, and the rest of each kind together, so that its totals stay.
+
+    Spreads are left out.
+    """
     named = [one for one in sketch.functions if one.name != OTHERS]
     rest = [*(one for one in sketch.functions if one.name == OTHERS), *named[most:]]
     wholes = []
     for kind in KINDS:
         own = [one for one in rest if one.kind == kind]
         if own:
-            share, typical = sum(one.share for one in own), sum(one.typical for one in own)
-            wholes.append(FunctionShare(name=OTHERS, kind=kind, share=min(share, 1.0), typical=typical))
+            told = {name: sum(getattr(one, name) for one in own) for name in ("share", "typical", "unrest")}
+            wholes.append(FunctionShare(name=OTHERS, kind=kind, **told))
     unlisted = max([sketch.unlisted, *(one.share for one in named[most:])])
-    return msgspec.structs.replace(sketch, functions=[*named[:most], *wholes], unlisted=unlisted)
+    plain = [msgspec.structs.replace(one, spread=0.0) for one in named[:most]]
+    return msgspec.structs.replace(sketch, functions=[*plain, *wholes], unlisted=unlisted)
 
 
 class Peers:

@@ -14,6 +14,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.kept_profiles import KeptProfiles, kept, unfolded
 from streams.lines.phases import QUIET_PHASES
 from streams.profiles import (
     Excess,
@@ -29,12 +30,13 @@ from streams.profiles import (
 )
 from streams.robust import Bounds
 from streams.stall import over
+from streams.state import written
 from streams.view import AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 PEERS = "its peers' median"
-KEPT_FUNCTIONS = 12
-"""Of an earlier profile that later ones are held against."""
+KEPT_FUNCTIONS, KEPT_EARLIER = 20, 10
+"""Of a present profile, and of an earlier one that later ones are held against."""
 
 
 class ProfileOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,10 +126,19 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         found = [self._over_ranks(view, window), self._over_time(view, window, shifted)]
         return [one for one in found if one is not None]
 
+    def snapshot(self) -> msgspec.Raw:
+        """The state as JSON; ranks share the names of functions."""
+        return written(kept({"latest": self.state.latest, "before": self.state.before}))
+
+    def restore(self, raw: msgspec.Raw) -> None:
+        """Take up a state that ``snapshot`` wrote."""
+        found = msgspec.json.decode(raw, type=KeptProfiles)
+        self.state = ProfileOutlierState(latest=unfolded(found, "latest"), before=unfolded(found, "before"))
+
     def _take(self, rank: int, sketch: Sketch) -> Sketch | None:
         """Remember a profile; returns the earlier one that it can be held against."""
         self._pass([rank])
-        self.state.latest[rank] = sketch
+        self.state.latest[rank] = abridged(sketch, KEPT_FUNCTIONS)
         before = self.state.before.get(rank)
         if before is None or before.inferred or sketch.inferred or not _recorded_alike(before, sketch):
             return None
@@ -141,7 +152,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
                 continue
             before = self.state.before.get(rank)
             if before is None or not _recorded_alike(before, sketch) or span_s(sketch) < span_s(before):
-                self.state.before[rank] = abridged(sketch, KEPT_FUNCTIONS)
+                self.state.before[rank] = abridged(sketch, KEPT_EARLIER)
 
     def _over_ranks(self, view: AttemptView, window: AttemptWindow) -> Anomaly | None:
         comparable = alike(self.state.latest)

@@ -303,3 +303,19 @@ def test_no_order_of_summaries_or_functions_decides() -> None:
     turned = {rank: msgspec.structs.replace(own, functions=own.functions[::-1]) for rank, own in found.items()}
     again = closed(list(reversed(window(turned).summaries)))
     assert findings(again) == expected
+
+
+def test_ten_thousand_profiles_are_written_down_in_little_room_and_read_back_as_they_were() -> None:
+    chance = random.Random(1)
+    many = {f"aten::f{at}": 0.01 + chance.random() / 200 for at in range(40)}
+    found = {rank: sketch(many, step=2.0, world_size=None) for rank in range(200)}
+    later = {rank: sketch(many, step=2.1, world_size=None, second=305) for rank in range(200)}
+    detector, view = ProfileOutlier(), new_view()
+    for one in (window(found), window(later, 300)):
+        view.update(one)
+        detector.observe(view, one)
+    raw = bytes(detector.snapshot())
+    assert len(raw) / 200 < 2_500
+    again = ProfileOutlier()
+    again.restore(msgspec.Raw(raw))
+    assert again.state == detector.state
