@@ -63,10 +63,10 @@ def _page(diagnosis: Diagnosis) -> str:
 
 
 def _differences(found: list[Anomaly], several: bool) -> str:
-    cells = [[*([one.job] if several else []), one.text, one.peers] for one in found]
+    cells = [[*([one.job] if several else []), one.text, AXES[one.axis], one.peers] for one in found]
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-    head = f"<tr>{'<th>job' if several else ''}<th>functions<th>compared</tr>"
-    return f"<h2>Profiles unlike those of healthy jobs</h2><table>{head}{rows}</table>" if found else ""
+    head = f"<tr>{'<th>job' if several else ''}<th>functions<th>which are<th>compared</tr>"
+    return f"<h2>Profiles also show, as information</h2><table>{head}{rows}</table>" if found else ""
 
 
 def _card(incident: Incident, several: bool) -> str:

@@ -54,14 +54,14 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
 
 
 def print_differences(out: Console, found: list[Anomaly], *, jobs: bool = False) -> None:
-    """What profiles show to differ from healthy jobs; it is no incident and accuses nobody."""
+    """What profiles show to differ; it is no incident and accuses nobody."""
     if not found:
         return
     out.print()
-    out.print(Text("profiles unlike those of healthy jobs", style="bold"))
+    out.print(Text("profiles also show, as information", style="bold"))
     for one in found:
         whose = f"job {one.job}: " if jobs else ""
-        for line in (f"{whose}{one.text}", f"    {one.peers}"):
+        for line in (f"{whose}{one.text}  ({AXES[one.axis]})", f"    {one.peers}"):
             for part in _wrapped(out, printable(line)):
                 out.print(f"  {part}")
 

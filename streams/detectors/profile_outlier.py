@@ -244,8 +244,8 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         for rank, (before, sketch) in sorted(shifted.items()):
             grown = span_s(sketch) - span_s(before)
             own = own_s(sketch) - own_s(before)
-            enough = min(before.steps, sketch.steps) >= self.config.steps
-            if not enough or span_s(sketch) < self.config.growth * span_s(before) or own < self.config.part * grown:
+            longer = sketch.steps and span_s(sketch) >= self.config.growth * span_s(before)
+            if not longer or own < self.config.part * grown:
                 continue
             slower = slower_than_before(sketch, before, self.config.bounds, self.config.share)
             if slower:
@@ -255,6 +255,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             return None
         _, rank, why, before, sketch = max(found, key=lambda one: (one[0], -one[1]))
         also = [one[1] for one in found if one[1] != rank]
+        enough = min(before.steps, sketch.steps) >= self.config.steps
         return self.anomaly(
             window,
             "time",
@@ -264,7 +265,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             symptom="slowdown",
             area=why.area,
             grounds="function_shift",
-            severity="warning",
+            severity="warning" if enough else "info",
             text=f"{why.name} of rank {rank} holds {said_seconds(why.own)} of a step{_calls(why)}, "
             f"{why.times('what it held in an earlier profile')}; a step takes {said_seconds(span_s(sketch))} "
             f"instead of {said_seconds(span_s(before))}",

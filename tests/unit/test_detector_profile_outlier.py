@@ -287,6 +287,13 @@ def test_profiles_recorded_in_other_ways_or_in_other_phases_are_not_held_against
     assert findings(window({3: normal}), evaluating) == []
 
 
+@pytest.mark.parametrize(("steps", "severity"), [(5, "warning"), (4, "info")])
+def test_few_steps_are_information(steps: int, severity: str) -> None:
+    normal, slow = sketch(), sketch({"augment": 0.4}, step=1.4, second=65, steps=steps)
+    one = only(findings(window({3: normal}), window({3: slow}, 60)))
+    assert (one.grounds, one.severity) == ("function_shift", severity)
+
+
 def test_two_profiles_of_one_window_are_told_apart() -> None:
     pair = [sketch(second=2), sketch({"gemm": 0.5}, step=1.5, second=8)]
     one = only(findings(window({3: pair})))
