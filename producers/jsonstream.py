@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +20,7 @@ MOST_BYTES = 4 << 30
 """Unpacked bytes of a file; what lies behind them is left aside, so that a small file cannot unpack without end."""
 _GZIP = b"\x1f\x8b\x08"
 _OF_NUMBERS = "0123456789.eE+-"
-_BLANKS = " \t\r\n"
+_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class BrokenJsonError(ValueError):
@@ -53,6 +54,8 @@ class JsonStream:
         self._at = 0
         self._size = 0
         self._fault = ""
+        self.ended = False
+        """Whether the streamed array has been read to its end."""
 
     def members(self, streamed: str) -> Iterator[tuple[str, Any]]:
         """Name and value of each member; of the array called ``streamed`` each element comes as a value of its own."""
@@ -67,6 +70,7 @@ class JsonStream:
             if name == streamed and self._next() == "[":
                 for element in self._elements():
                     yield name, element
+                self.ended = True
             else:
                 yield name, self._value()
             if self._comma("}"):
@@ -86,24 +90,24 @@ class JsonStream:
         """Step over a comma, or over the end; returns whether it was that."""
         found = self._next()
         if found not in (",", end):
-            raise BrokenJsonError(self._fault or "invalid JSON: a comma is missing")
+            raise BrokenJsonError("invalid JSON: a comma is missing" if found else self._fault)
         self._at += 1
         return found == end
 
     def _expect(self, mark: str) -> None:
-        if self._next() != mark:
-            raise BrokenJsonError(self._fault or f"invalid JSON: {mark} is missing")
+        found = self._next()
+        if found != mark:
+            raise BrokenJsonError(f"invalid JSON: {mark} is missing" if found else self._fault)
         self._at += 1
 
     def _next(self) -> str:
         """The next character that is no blank, which stays; empty at the end."""
         while True:
-            text, at = self._text, self._at
-            while at < len(text) and text[at] in _BLANKS:
-                at += 1
-            self._at = at
-            if at < len(text):
-                return text[at]
+            # It matches everywhere.
+            found = _BLANKS.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
             if not self._more():
                 return ""
 
@@ -140,18 +144,30 @@ class JsonStream:
         if self._fault:
             return False
         # What is being read doubles, or a long value would be begun again for each chunk of it.
-        wanted = max(CHUNK, len(self._text) - self._at)
-        try:
-            chunk = self._file.read1(wanted) if self._size < MOST_BYTES else b""
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            self._fault = "the file is cut off or damaged"
-            return False
+        chunk = self._read(max(CHUNK, len(self._text) - self._at))
         if not chunk:
-            self._fault = f"more than {MOST_BYTES} bytes" if self._size >= MOST_BYTES else "the text is cut off"
             return False
+        first = self._size == 0
         self._size += len(chunk)
         text = self._decode(chunk)
         # As some editors begin a file.
-        self._text = self._text[self._at :] + (text if self._size > len(chunk) else text.removeprefix("\ufeff"))
+        self._text = self._text[self._at :] + (text.removeprefix("\ufeff") if first else text)
         self._at = 0
         return True
+
+    def _read(self, wanted: int) -> bytes:
+        """So many bytes, less only where there are no more; the reason is kept then."""
+        chunk = b""
+        while len(chunk) < wanted and not self._fault:
+            if self._size + len(chunk) >= MOST_BYTES:
+                self._fault = f"more than {MOST_BYTES} bytes"
+                break
+            try:
+                part = self._file.read1(wanted - len(chunk))
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                part = b""
+                self._fault = "the file is cut off or damaged"
+            if not part:
+                self._fault = self._fault or "the text is cut off"
+            chunk += part
+        return chunk

@@ -6,8 +6,8 @@ import html
 
 from rankwatch.diagnose import Diagnosis
 from rankwatch.text import AXES, jobs_line, others, printable, since, stack_lines, suspect_line, where, who_prints
-from schemas.results import Incident
-from streams.report import moment
+from schemas.results import Anomaly, Incident
+from streams.report import differences, moment
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2330; }
@@ -44,6 +44,7 @@ def _page(diagnosis: Diagnosis) -> str:
     inputs = diagnosis.inputs
     several = len(diagnosis.jobs) > 1
     cards = "".join(_card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
+    cards += _differences(differences(diagnosis.log), several)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
         f"<tr><td><code>{escape(one.file)}{f':{one.line}' if one.line else ''}</code></td>"
@@ -59,6 +60,13 @@ def _page(diagnosis: Diagnosis) -> str:
         f"run {diagnosis.run_id}.{until} "
         f"Suspects are ranks that stand apart, never root causes.</p>{cards}{unused}</body></html>\n"
     )
+
+
+def _differences(found: list[Anomaly], several: bool) -> str:
+    cells = [[*([one.job] if several else []), one.text, AXES[one.axis], one.peers] for one in found]
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+    head = f"<tr>{'<th>job' if several else ''}<th>functions<th>which are<th>compared</tr>"
+    return f"<h2>Profiles also show, as information</h2><table>{head}{rows}</table>" if found else ""
 
 
 def _card(incident: Incident, several: bool) -> str:

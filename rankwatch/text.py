@@ -49,19 +49,21 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
         print_incident(out, incident, job=len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job)
     if not diagnosis.incidents:
         out.print("no incident")
-    for found in differences(diagnosis.log):
-        out.print()
-        print_difference(out, found, job=len(diagnosis.jobs) > 1)
+    print_differences(out, differences(diagnosis.log), jobs=len(diagnosis.jobs) > 1)
     print_unused(out, inputs)
 
 
-def print_difference(out: Console, found: Anomaly, *, job: bool = False) -> None:
-    """What profiles show to differ from healthy jobs; it is no incident and accuses nobody."""
-    whose = f" of job {found.job}" if job else ""
-    out.print(Text(printable(f"profiles{whose} unlike those of healthy jobs"), style="bold"))
-    for line in (*found.text.split(". "), found.peers):
-        for part in _wrapped(out, printable(line)):
-            out.print(f"  {part}")
+def print_differences(out: Console, found: list[Anomaly], *, jobs: bool = False) -> None:
+    """What profiles show to differ; it is no incident and accuses nobody."""
+    if not found:
+        return
+    out.print()
+    out.print(Text("profiles also show, as information", style="bold"))
+    for one in found:
+        whose = f"job {one.job}: " if jobs else ""
+        for line in (f"{whose}{one.text}  ({AXES[one.axis]})", f"    {one.peers}"):
+            for part in _wrapped(out, printable(line)):
+                out.print(f"  {part}")
 
 
 def jobs_line(diagnosis: Diagnosis) -> str:

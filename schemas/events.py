@@ -149,6 +149,7 @@ class Profile(Event, frozen=True, omit_defaults=True, kw_only=True):
     first_step: Int64 | None = None
     world_size: Int64 | None = None
     unlisted: float = 0.0
+    recorded: str = ""
 
 
 class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -14,7 +14,7 @@ class HealthyJob(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``id`` is its name and a hash of what was learned of it; ``ranks`` how many ranks were seen in each phase;
     ``iterations`` how many it did at least. Of ``profiled`` ranks there are profiles: ``step_s`` is the median of how
     long their steps took (s), 0 where none knows steps; no function that they leave out has a larger share than
-    ``unlisted``.
+    ``unlisted``, and ``recorded`` are the kinds of calls in them.
     """
 
     id: str
@@ -26,6 +26,7 @@ class HealthyJob(Record, frozen=True, omit_defaults=True, kw_only=True):
     profiled: int = 0
     step_s: float = 0.0
     unlisted: float = 0.0
+    recorded: str = ""
 
 
 class FunctionHeld(Record, frozen=True, omit_defaults=True, kw_only=True):

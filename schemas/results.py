@@ -305,8 +305,8 @@ class Sketch(Record, frozen=True, omit_defaults=True, kw_only=True):
     """One profile of a worker: the functions that hold most of its critical path, the largest share first.
 
     ``captured`` is its time, ``duration`` (ns) what it covers, in so many ``steps``, counted by its profiler from
-    ``first_step`` on. No function that was left out has a larger share than ``unlisted``. ``inferred`` is whether
-    nobody told when it was taken.
+    ``first_step`` on. No function that was left out has a larger share than ``unlisted``. ``recorded`` are the kinds of
+    calls that its profiler recorded. ``inferred`` is whether nobody told when it was taken.
     """
 
     captured: int
@@ -316,6 +316,7 @@ class Sketch(Record, frozen=True, omit_defaults=True, kw_only=True):
     first_step: int | None = None
     world_size: int | None = None
     unlisted: float = 0.0
+    recorded: str = ""
     inferred: bool = False
 
     @property

@@ -31,14 +31,16 @@ _WORDS: dict[str, str] = {
     "collective": "collective",
 }
 _LAYER_WORDS: dict[str, str] = {
-    "gpu": "its own GPU kernels together",
-    "python": "its functions on the CPU together",
-    "os": "its system and driver calls together",
+    "gpu": "own work on the GPU",
+    "python": "own work on the CPU",
+    "os": "own time in system and driver calls",
 }
 _DATA = ("data", "load", "fetch", "token", "collate", "augment")
 _LEAST_S = 1e-6
 """What nobody does takes no time, and no ratio to nothing says anything."""
 _SHOWN_NAME = 120
+_MOST_COMPARED = 128
+"""Functions of a peer group that are compared, those that hold most; ranks may call each their own."""
 
 
 def called(kind: FunctionKind, name: str) -> str:
@@ -75,14 +77,78 @@ def own_s(sketch: Sketch) -> float:
     return sum(found[kind] for kind in LAYERS)
 
 
+def abridged(sketch: Sketch, most: int) -> Sketch:
+    """The sketch with the largest functions only, and the rest of each kind together, so that its totals stay.
+
+    Spreads are left out.
+    """
+    named = [one for one in sketch.functions if one.name != OTHERS]
+    rest = [*(one for one in sketch.functions if one.name == OTHERS), *named[most:]]
+    wholes = []
+    for kind in KINDS:
+        own = [one for one in rest if one.kind == kind]
+        if own:
+            told = {name: sum(getattr(one, name) for one in own) for name in ("share", "typical", "unrest")}
+            wholes.append(FunctionShare(name=OTHERS, kind=kind, **told))
+    unlisted = max([sketch.unlisted, *(one.share for one in named[most:])])
+    plain = [msgspec.structs.replace(one, spread=0.0) for one in named[:most]]
+    return msgspec.structs.replace(sketch, functions=[*plain, *wholes], unlisted=unlisted)
+
+
+class Peers:
+    """The profiles of ranks that can be compared, and what the others of each hold."""
+
+    def __init__(self, sketches: Mapping[int, Sketch]) -> None:
+        self.ranks = sorted(sketches)
+        self.sketches = sketches
+        held = [totals(sketches[rank]) for rank in self.ranks]
+        self._kinds = np.array([[one[kind] for kind in KINDS] for one in held]).reshape(-1, len(KINDS))
+        self._own = np.array([own_s(sketches[rank]) for rank in self.ranks])
+        self._spans = np.array([span_s(sketches[rank]) for rank in self.ranks])
+
+    def others(self, rank: int) -> tuple[dict[FunctionKind, float], float, float]:
+        """Medians over the others: what each kind holds, what own work holds, and how long a step takes (s)."""
+        at = self.ranks.index(rank)
+        kinds, own, span = (
+            np.median(np.delete(one, at, axis=0), axis=0) for one in (self._kinds, self._own, self._spans)
+        )
+        return dict(zip(KINDS, kinds.tolist(), strict=True)), float(own), float(span)
+
+    def slower(self, bounds: Bounds, share: float) -> dict[int, list[Excess]]:
+        """By rank what stands out of what the others hold: functions, and layers as a whole."""
+        found = slower_than_peers(self.sketches, bounds, share)
+        if len(self.ranks) < 2:
+            return found
+        layers = [KINDS.index(kind) for kind in LAYERS]
+        values = np.maximum(self._kinds[:, layers].T, _LEAST_S)
+        unrest = np.array([[_unrest(self.sketches[rank], kind) for rank in self.ranks] for kind in LAYERS])
+        flags, centers = _standing_out(values, unrest, bounds)
+        for row, column in zip(*np.nonzero(flags), strict=True):
+            excess = Excess(LAYERS[row], float(values[row, column]), float(centers[row, column]))
+            found.setdefault(self.ranks[column], []).append(excess)
+        return found
+
+
+def _unrest(sketch: Sketch, kind: FunctionKind) -> float:
+    """By how much a layer may vary from step to step: by no more than its functions together."""
+    return sum(one.unrest for one in sketch.functions if one.kind == kind)
+
+
+def _standing_out(values: Floats, unrest: Floats, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """Flags and peers' medians of [function, rank]: out of the ranks, and of what varies from step to step."""
+    flags, _, centers = contrast(values, bounds)
+    usual = np.maximum(np.median(unrest, axis=1, keepdims=True), unrest)
+    return flags & (values - centers > bounds.mads * usual), centers
+
+
 def alike(sketches: Mapping[int, Sketch]) -> dict[int, Sketch]:
-    """Those that can be compared, of which most are: of jobs of one size, with steps or without.
+    """Those that can be compared, of which most are: of jobs of one size, with steps or without, recorded alike.
 
     Where nobody told when one was taken, only its numbers of steps can say that it shows what the others show.
     """
     groups: dict[tuple[str, ...], dict[int, Sketch]] = {}
     for rank, sketch in sorted(sketches.items()):
-        key = (str(sketch.world_size), str(bool(sketch.steps)), str(sketch.inferred))
+        key = (str(sketch.world_size), str(bool(sketch.steps)), sketch.recorded, str(sketch.inferred))
         steps = (str(sketch.first_step), str(sketch.steps)) if sketch.inferred else ()
         groups.setdefault((*key, *steps), {})[rank] = sketch
     return max(groups.values(), key=lambda one: (len(one), -min(one)), default={})
@@ -138,30 +204,27 @@ def slower_than_peers(sketches: Mapping[int, Sketch], bounds: Bounds, share: flo
     """
     ranks = sorted(sketches)
     tables = {rank: _table(sketches[rank]) for rank in ranks}
-    keys = sorted(
-        {
-            (one.kind, one.name)
-            for rank in ranks
-            for one in sketches[rank].functions
-            if one.kind in LAYERS
-            and one.name != OTHERS
-            and held_s(one, sketches[rank]) > share * span_s(sketches[rank])
-        }
-    )
+    largest: dict[Key, float] = {}
+    for rank in ranks:
+        for one in sketches[rank].functions:
+            held = held_s(one, sketches[rank])
+            if one.kind in LAYERS and one.name != OTHERS and held > share * span_s(sketches[rank]):
+                largest[one.kind, one.name] = max(held, largest.get((one.kind, one.name), 0.0))
+    keys = sorted(sorted(largest, key=lambda key: (-largest[key], key))[:_MOST_COMPARED])
     if len(ranks) < 2 or not keys:
         return {}
     values = np.array([[_value(tables[rank], sketches[rank], key) for rank in ranks] for key in keys])
-    unrest = np.array([[one.unrest if (one := tables[rank].get(key)) else 0.0 for rank in ranks] for key in keys])
-    flags, _, centers = contrast(values, bounds)
-    flags &= values - centers > bounds.mads * np.maximum(np.median(unrest, axis=1, keepdims=True), unrest)
+    listing = [[tables[rank].get(key) for rank in ranks] for key in keys]
+    unrest = [[0.0 if one is None else one.unrest for one in row] for row in listing]
+    flags, centers = _standing_out(values, np.array(unrest), bounds)
+    listed = [sum(one is not None for one in row) for row in listing]
     found: dict[int, list[Excess]] = {}
     for row, column in zip(*np.nonzero(flags), strict=True):
         rank, key = ranks[column], keys[row]
-        function = tables[rank].get(key)
+        function = listing[row][column]
         own = float(values[row, column])
         if function is not None and own > share * span_s(sketches[rank]):
-            listed = sum(key in tables[peer] for peer in ranks if peer != rank)
-            rare = 2 * listed <= len(ranks) - 1
+            rare = 2 * (listed[row] - 1) <= len(ranks) - 1
             excess = Excess(key[0], own, float(centers[row, column]), function, rare)
             found.setdefault(rank, []).append(excess)
     return found
@@ -190,7 +253,7 @@ def explained(sketch: Sketch, others: Mapping[FunctionKind, float], found: Seque
     layers = [Excess(kind, own[kind], others[kind]) for kind in LAYERS]
     whole = sum(max(one.excess, 0.0) for one in layers)
     layer = next((one for one in layers if one.excess >= part * whole > 0), max(layers, key=lambda one: one.excess))
-    inside = [one for one in found if one.kind == layer.kind]
+    inside = [one for one in found if one.kind == layer.kind and one.function is not None]
     return max(inside, key=lambda one: (one.excess, one.name), default=layer)
 
 

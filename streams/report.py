@@ -53,11 +53,11 @@ def dead_letters(log: Log) -> list[DeadLetter]:
 
 
 def differences(log: Log) -> list[Anomaly]:
-    """What profiles showed to differ from healthy jobs, incident or not, in order; what came twice comes once."""
+    """What profiles show to differ that opens no incident by itself, in order; what came twice comes once."""
     found: dict[str, Anomaly] = {}
     for entry in _entries(log, "anomalies"):
         anomaly: Anomaly = decode("anomaly", entry.value)
-        if anomaly.axis == "cross-job" and anomaly.layer == "profile":
+        if anomaly.layer == "profile" and anomaly.severity == "info":
             found[anomaly.id] = anomaly
     return sorted(found.values(), key=lambda one: (one.start, one.job, one.attempt, one.id))
 
@@ -72,7 +72,8 @@ def difference_json(found: Anomaly) -> dict[str, Any]:
         text=found.text,
         peers=found.peers,
     )
-    return {"job": found.job, "attempt": found.attempt, **_evidence_json(piece), "library": found.library}
+    whose = {"job": found.job, "attempt": found.attempt, "axis": found.axis}
+    return {**whose, **_evidence_json(piece), "library": found.library}
 
 
 def latest(found: Iterator[Incident]) -> list[Incident]:

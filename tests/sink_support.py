@@ -137,6 +137,7 @@ def stamped() -> list[events.Batch[events.Event]]:
                 first_step=10,
                 world_size=8,
                 unlisted=0.0078125,
+                recorded="cpu,gpu",
             ),
             events.Timeline(
                 time=0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from producers.observations import Observation
 from producers.owners import Owners
 from producers.rows import Fields, printable
 from producers.scan import Source
-from producers.sketch import Calls, Kind, Sketch, Step
+from producers.sketch import MOST_CALLS, Calls, Kind, Sketch, Step
 from producers.times import HOUR, possible
 from schemas.events import Job, Profile, TimeSource
 from schemas.identity import MOST_RANKS
@@ -30,6 +31,10 @@ from schemas.ids import stable_id
 LONGEST_NAME = 120
 MOST_ENTRIES = 20_000_000
 """Events of a trace that are looked at, whatever they are."""
+MOST_ODD = 0.01
+"""Of the events of a trace: one that lacks more is no longer like the others'."""
+FOLLOWED = 0.1
+"""Of the calls of the CPU."""
 UNTIMED = "nothing tells when the trace was taken; it counts from the beginning of the job"
 _HEAD = 65_536
 _FIRST = re.compile(
@@ -63,8 +68,8 @@ _PATH = re.compile(r"/?(?:[^/\s]{1,128}/){2,64}(?=[^/\s]{1,128}/[^/\s]{1,128}\.p
 class Trace(msgspec.Struct, frozen=True):
     """What a file holds: whose it says it is, its calls as a sketch, and when the last had ended (ns UTC).
 
-    ``taken`` is null where the trace tells no time of day. ``alike`` is whether its process groups show that all ranks
-    do the same work.
+    ``taken`` is null where the trace tells no time of day. ``recorded`` are the kinds of calls in it. ``alike`` is
+    whether its process groups show that all ranks do the same work.
     """
 
     file: str
@@ -73,6 +78,7 @@ class Trace(msgspec.Struct, frozen=True):
     taken: int | None
     sketch: Sketch
     calls: int
+    recorded: str
     alike: bool
     unused: list[Unused]
 
@@ -84,17 +90,23 @@ def recognised(source: Source) -> bool:
 
 
 def read(source: Source) -> Trace:
-    """The trace in a file, as far as it can be read. Raises OSError, and ValueError with the reason where it cannot."""
+    """The trace in a file. Raises OSError, and ValueError with the reason where it cannot be read.
+
+    Nor is one read whose events do not all come: first those of the CPU are written, then those of the GPU, so that a
+    part of a trace shows another critical path than the whole.
+    """
     draft = _Draft()
     fault = ""
     with opened(source.path) as file:
+        stream = JsonStream(file)
         try:
-            for name, value in JsonStream(file).members("traceEvents"):
+            for name, value in stream.members("traceEvents"):
                 if not draft.take(name, value):
-                    fault = f"more than {MOST_ENTRIES} events"
-                    break
+                    raise ValueError(f"a trace of more than {MOST_ENTRIES} events")
         except BrokenJsonError as error:
             fault = str(error)
+            if not stream.ended:
+                raise ValueError(f"a part of a trace, which is not like the whole: {fault}") from None
     return draft.trace(source.file, fault)
 
 
@@ -107,16 +119,16 @@ class _Draft:
         self.entries = 0
         self.odd = 0
         self.told: Fields = {}
+        self.recorded: Counter[str] = Counter()
         self._names: dict[tuple[str, str], tuple[str, Kind, bool] | None] = {}
 
     def take(self, name: str, value: Any) -> bool:
         """Take in a member, or an event; returns whether there may be more."""
+        self.entries += 1
         if name != "traceEvents":
             if name in ("distributedInfo", "baseTimeNanoseconds"):
                 self.told[name] = value
-            return True
-        self.entries += 1
-        if not isinstance(value, dict):
+        elif not isinstance(value, dict):
             self.odd += 1
         elif value.get("ph") == "X":
             self._call(value)
@@ -138,6 +150,7 @@ class _Draft:
         function = self._function(name, category)
         if function is not None:
             said, kind, device = function
+            self.recorded[_source(category.lower())] += 1
             self.calls.add(said, kind, start, start + duration, device=device)
 
     def _function(self, name: str, category: str) -> tuple[str, Kind, bool] | None:
@@ -153,21 +166,24 @@ class _Draft:
 
     def trace(self, file: str, fault: str) -> Trace:
         """The trace. Raises ValueError where there is none."""
+        if self.calls.left_out:
+            raise ValueError(f"a trace of more than {MOST_CALLS} calls")
+        if self.odd > MOST_ODD * (self.odd + len(self.calls)):
+            raise ValueError(f"a trace of which {self.odd} events have no name, no category or no possible time")
         sketch = self.calls.sketch(self.steps)
         if sketch is None:
-            raise ValueError(fault or "a trace without calls of functions or kernels")
+            raise ValueError("a trace without calls of functions or kernels")
         unused = []
         if fault:
-            unused.append(Unused(file, 0, f"the trace is used up to where it cannot be read: {fault}"))
+            unused.append(Unused(file, 0, f"what stands behind the events of the trace cannot be read: {fault}"))
         if self.odd:
             unused.append(Unused(file, 0, "events without a name, a category or a possible time", self.odd))
-        if self.calls.left_out:
-            unused.append(Unused(file, 0, "calls beyond the bound", self.calls.left_out))
         info = self.told.get("distributedInfo")
         rank, world = _place(info)
         talks = {name for name, kind in self.calls.names() if kind == "collective"}
         alike = bool(talks) and not any(_PAIR.search(name) for name in talks) and _has_one_group(info, world)
-        return Trace(file, rank, world, _moment(sketch.end, self.told), sketch, len(self.calls), alike, unused)
+        taken, recorded = _moment(sketch.end, self.told), ",".join(_recorded(self.recorded))
+        return Trace(file, rank, world, taken, sketch, len(self.calls), recorded, alike, unused)
 
 
 def _nanoseconds(value: Any) -> int | None:
@@ -218,6 +234,26 @@ def _function(name: str, category: str) -> tuple[str, Kind, bool] | None:
     if _DRIVER.search(category):
         return said, "os", False
     return None
+
+
+def _source(category: str) -> str:
+    """Which of the profiler's activities a call is of."""
+    if category in _GPU:
+        return "gpu"
+    if category == "python_function":
+        return "python"
+    return "cpu" if category in _CPU else "driver"
+
+
+def _recorded(counts: Counter[str]) -> list[str]:
+    """The kinds of calls that a profiler was told to record: where it follows Python, that calls as often as operators.
+
+    A few such calls are somebody's own marks.
+    """
+    some = {kind for kind, count in counts.items() if count}
+    if counts["python"] < FOLLOWED * (counts["cpu"] + counts["python"]):
+        some.discard("python")
+    return sorted(some)
 
 
 def _said(name: str) -> str:
@@ -295,4 +331,5 @@ def _events(trace: Trace, time: int, source: TimeSource, precision: int) -> Iter
             first_step=sketch.first_step,
             world_size=trace.world_size,
             unlisted=sketch.unlisted,
+            recorded=trace.recorded,
         )

@@ -6,4 +6,5 @@ ALTER TABLE profiles
     ADD COLUMN IF NOT EXISTS steps Int64 COMMENT 'Annotated steps of the profile' AFTER duration_ns,
     ADD COLUMN IF NOT EXISTS first_step Nullable(Int64) COMMENT 'Number of the first of them as its profiler counts; null where unknown' AFTER steps,
     ADD COLUMN IF NOT EXISTS world_size Nullable(Int64) COMMENT 'Ranks of the profiled job; null where unknown' AFTER first_step,
-    ADD COLUMN IF NOT EXISTS unlisted Float64 COMMENT 'No function that was left out has a larger share' AFTER world_size;
+    ADD COLUMN IF NOT EXISTS unlisted Float64 COMMENT 'No function that was left out has a larger share' AFTER world_size,
+    ADD COLUMN IF NOT EXISTS recorded LowCardinality(String) COMMENT 'Kinds of calls that its profiler recorded: cpu,driver,gpu,python; empty where unknown' AFTER unlisted;

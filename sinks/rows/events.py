@@ -101,6 +101,7 @@ def _profiles(events: Sequence[Profile]) -> Columns:
         "first_step": [event.first_step for event in events],
         "world_size": [event.world_size for event in events],
         "unlisted": [event.unlisted for event in events],
+        "recorded": [event.recorded for event in events],
     }
 
 

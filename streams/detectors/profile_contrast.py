@@ -44,50 +44,42 @@ class ProfileContrast(JobDetector[ProfileContrastConfig, ProfileContrastState]):
     state_type = ProfileContrastState
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """At most one finding in a window that brings profiles; information that names nobody."""
+        """At most one finding of each kind of difference in a window that brings profiles; they name nobody."""
         contrast = window.contrast
         profiled = [one for one in window.summaries if one.sketches and one.identity.rank is not None]
         if contrast is None or not contrast.profiled or not profiled:
             return []
         here = summed_up(one.sketches[-1] for one in profiled)
-        found = differences(here, contrast.profiled, contrast.functions)
-        fresh = [one for one in found if _name(one) not in set(self.state.told)]
+        told = set(self.state.told)
+        fresh = [one for one in differences(here, contrast.profiled, contrast.functions) if _name(one) not in told]
         fresh = fresh[: self.config.most_functions - len(self.state.told)]
-        if not fresh:
-            return []
         self.state.told += [_name(one) for one in fresh]
         ranks = [one.identity.rank for one in profiled if one.identity.rank is not None]
+        kinds = {how: [one for one in fresh if one.how == how] for how in get_args(How)}
         return [
             self.anomaly(
                 window,
-                f"functions {contrast.library}",
+                f"{how} {contrast.library}",
                 onset=min(one.sketches[-1].captured for one in profiled),
                 axis="cross-job",
                 layer="profile",
                 symptom="slowdown",
                 area="unknown",
-                grounds="other_functions",
+                grounds=f"{how}_functions",
                 severity="info",
-                text=self._text(here, contrast, fresh),
-                peers=_compared(ranks, view, contrast),
+                text=self._text(how, found),
+                peers=_compared(ranks, here, contrast),
                 iteration=view.clock.iteration,
                 phase=view.phase,
                 library=contrast.library,
             )
+            for how, found in kinds.items()
+            if found
         ]
 
-    def _text(self, here: Profiled, contrast: HealthyContrast, found: list[Difference]) -> str:
-        parts = []
-        if found[0].seconds:
-            longest = max(job.step_s for job in contrast.profiled)
-            parts.append(f"a step takes {said_seconds(here.step_s)}, in healthy jobs {said_seconds(longest)} at most")
-        for how in get_args(How):
-            own = [one for one in found if one.how == how]
-            if own:
-                more = f" and {len(own) - self.config.shown} more" if len(own) > self.config.shown else ""
-                listed = "; ".join(_said(one) for one in own[: self.config.shown])
-                parts.append(f"{_WORDS[how]}: {listed}{more}")
-        return ". ".join(parts)
+    def _text(self, how: How, found: list[Difference]) -> str:
+        more = f" and {len(found) - self.config.shown} more" if len(found) > self.config.shown else ""
+        return f"{_WORDS[how]}: {'; '.join(_said(one) for one in found[: self.config.shown])}{more}"
 
 
 _WORDS: dict[How, str] = {
@@ -111,7 +103,13 @@ def _amount(value: float, *, seconds: bool) -> str:
     return said_seconds(value) if seconds else f"{value:.1%}"
 
 
-def _compared(ranks: list[int], view: AttemptView, contrast: HealthyContrast) -> str:
-    jobs = len(contrast.profiled)
-    count = sum(job.profiled for job in contrast.profiled)
-    return f"profiled: {said_ranks(ranks)} here, {count} in {jobs} healthy job{'s' if jobs != 1 else ''}"
+def _compared(ranks: list[int], here: Profiled, contrast: HealthyContrast) -> str:
+    alike = [job for job in contrast.profiled if job.recorded == here.recorded]
+    count = sum(job.profiled for job in alike)
+    others = len(contrast.profiled) - len(alike)
+    aside = f"; {others} recorded other kinds of calls and were not compared" if others else ""
+    jobs = f"{len(alike)} healthy job{'s' if len(alike) != 1 else ''}"
+    longest = max(job.step_s for job in alike)
+    steps = f"; a step takes {said_seconds(here.step_s)} here, {said_seconds(longest)} at most there"
+    told = steps if here.step_s and longest else ""
+    return f"profiled: {said_ranks(ranks)} here, {count} in {jobs}{told}{aside}"

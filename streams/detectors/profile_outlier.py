@@ -8,34 +8,35 @@ when the rank waits less in collectives than they do; all else is told and names
 
 from __future__ import annotations
 
-from statistics import median
-
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, FunctionKind, Severity, Sketch
+from schemas.results import Anomaly, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.kept_profiles import KeptProfiles, kept, unfolded
+from streams.lines.phases import QUIET_PHASES
 from streams.profiles import (
-    KINDS,
     Excess,
+    Peers,
+    abridged,
     alike,
     explained,
     own_s,
     said_seconds,
     slower_than_before,
-    slower_than_peers,
     span_s,
     totals,
 )
 from streams.robust import Bounds
 from streams.stall import over
+from streams.state import written
 from streams.view import AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 PEERS = "its peers' median"
-KEPT_FUNCTIONS = 12
-"""Of an earlier profile that later ones are held against."""
+KEPT_FUNCTIONS, KEPT_EARLIER = 20, 10
+"""Of a present profile, and of an earlier one that later ones are held against."""
 
 
 class ProfileOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,7 @@ class _Slow(msgspec.Struct, frozen=True):
     why: Excess
     impact: float
     steps: int
-    peers: list[int]
+    group: Peers
     changed: bool
     waits: float
     peers_wait: float
@@ -109,11 +110,15 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         fresh = [
             (sketch, summary.identity.rank)
             for summary in window.summaries
-            if summary.identity.rank is not None
+            if summary.identity.rank is not None and summary.phase not in QUIET_PHASES
             for sketch in summary.sketches
         ]
         shifted: dict[int, tuple[Sketch, Sketch]] = {}
+        oldest = min((one.captured for one in self.state.latest.values()), default=None)
         for sketch, rank in sorted(fresh, key=lambda one: (one[0].captured, one[1] or 0)):
+            if oldest is None or sketch.captured - oldest > int(self.config.together_s * SECOND):
+                self._pass(sorted(self.state.latest))
+                oldest = sketch.captured
             if rank is not None and (before := self._take(rank, sketch)):
                 shifted[rank] = before, sketch
         if not fresh or over(view):
@@ -121,40 +126,44 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         found = [self._over_ranks(view, window), self._over_time(view, window, shifted)]
         return [one for one in found if one is not None]
 
+    def snapshot(self) -> msgspec.Raw:
+        """The state as JSON; ranks share the names of functions."""
+        return written(kept({"latest": self.state.latest, "before": self.state.before}))
+
+    def restore(self, raw: msgspec.Raw) -> None:
+        """Take up a state that ``snapshot`` wrote."""
+        found = msgspec.json.decode(raw, type=KeptProfiles)
+        self.state = ProfileOutlierState(latest=unfolded(found, "latest"), before=unfolded(found, "before"))
+
     def _take(self, rank: int, sketch: Sketch) -> Sketch | None:
         """Remember a profile; returns the earlier one that it can be held against."""
-        together = int(self.config.together_s * SECOND)
-        known = self.state.latest
-        if any(sketch.captured - one.captured > together for one in known.values()) or rank in known:
-            passed = list(known.items()) if rank not in known else [(rank, known[rank])]
-            for earlier, one in passed:
-                self._pass(earlier, one)
-                del known[earlier]
-        known[rank] = sketch
+        self._pass([rank])
+        self.state.latest[rank] = abridged(sketch, KEPT_FUNCTIONS)
         before = self.state.before.get(rank)
-        comparable = before is not None and before.world_size == sketch.world_size and not before.inferred
-        return before if comparable and not sketch.inferred else None
+        if before is None or before.inferred or sketch.inferred or not _recorded_alike(before, sketch):
+            return None
+        return before
 
-    def _pass(self, rank: int, sketch: Sketch) -> None:
-        """An earlier profile now; the one with the shortest steps is what later ones are held against."""
-        before = self.state.before.get(rank)
-        if sketch.steps and (
-            before is None or span_s(sketch) < span_s(before) or before.world_size != sketch.world_size
-        ):
-            functions = sketch.functions[:KEPT_FUNCTIONS]
-            cut = max([sketch.unlisted, *(one.share for one in sketch.functions[KEPT_FUNCTIONS:])])
-            self.state.before[rank] = msgspec.structs.replace(sketch, functions=functions, unlisted=cut)
+    def _pass(self, ranks: list[int]) -> None:
+        """Earlier profiles now; the one with the shortest steps is what later ones of the rank are held against."""
+        for rank in ranks:
+            sketch = self.state.latest.pop(rank, None)
+            if sketch is None or not sketch.steps:
+                continue
+            before = self.state.before.get(rank)
+            if before is None or not _recorded_alike(before, sketch) or span_s(sketch) < span_s(before):
+                self.state.before[rank] = abridged(sketch, KEPT_EARLIER)
 
     def _over_ranks(self, view: AttemptView, window: AttemptWindow) -> Anomaly | None:
         comparable = alike(self.state.latest)
         groups = [[rank for rank in group if rank in comparable] for group in view.peer_groups()]
-        slow = [one for group in groups for one in self._slow({rank: comparable[rank] for rank in group})]
+        slow = [one for group in groups for one in self._slow(Peers({rank: comparable[rank] for rank in group}))]
         if not slow:
             return None
-        worst = max(slow, key=lambda one: (one.impact, -one.rank))
         many = len(slow) > max(1, self.config.rotating * len(comparable))
         settled = self._settled(view, window)
         singled = [one for one in slow if self._tells(one) and settled] if not many else []
+        worst = max(singled or slow, key=lambda one: (one.impact, -one.rank))
         changed = bool(singled) and all(one.changed for one in singled)
         grounds = "function_apart"
         if many:
@@ -177,8 +186,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             severity=self._severity(worst, many=many, singled=bool(singled)),
             text=f"{_said(worst)}, {worst.why.times(PEERS)}"
             + (f"; {len(slow)} of {len(comparable)} profiled ranks stand out like this" if len(slow) > 1 else ""),
-            peers=f"{said_ranks(worst.peers)}, which hold a median of {said_seconds(worst.peers_wait)} of a step in "
-            f"collectives; rank {worst.rank} holds {said_seconds(worst.waits)} there",
+            peers=_compared(worst),
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=suspects,
@@ -193,7 +201,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         return "warning" if singled or (apart and worst.steps >= self.config.steps) else "info"
 
     def _tells(self, one: _Slow) -> bool:
-        return len(one.peers) >= self.config.peers and one.steps >= self.config.steps
+        return len(one.group.ranks) > self.config.peers and one.steps >= self.config.steps
 
     def _settled(self, view: AttemptView, window: AttemptWindow) -> bool:
         """Whether all profiles of this time that are to be expected have come."""
@@ -203,34 +211,22 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         newest = max(one.captured for one in known.values())
         return newest <= window.end - int(self.config.settle_s * SECOND)
 
-    def _slow(self, sketches: dict[int, Sketch]) -> list[_Slow]:
+    def _slow(self, group: Peers) -> list[_Slow]:
         """The ranks of a peer group whose own work takes longer, by a function of it or as a whole."""
-        standing_out = slower_than_peers(sketches, self.config.bounds, self.config.share)
+        standing_out = group.slower(self.config.bounds, self.config.share)
+        steps = min((group.sketches[rank].steps for rank in group.ranks), default=0)
         found = []
         for rank in sorted(standing_out):
-            sketch, peers = sketches[rank], [one for one in sorted(sketches) if one != rank]
-            kinds = {peer: totals(sketches[peer]) for peer in peers}
-            others: dict[FunctionKind, float] = {kind: median(kinds[peer][kind] for peer in peers) for kind in KINDS}
-            step = median(span_s(sketches[peer]) for peer in peers)
-            excess = own_s(sketch) - median(own_s(sketches[peer]) for peer in peers)
-            waits = totals(sketch)["collective"]
+            sketch = group.sketches[rank]
+            others, own, step = group.others(rank)
+            excess, waits = own_s(sketch) - own, totals(sketch)["collective"]
             # Who holds up the others has the shortest collective; one that waits as long as they do is no culprit.
             waits_less = waits < others["collective"] or others["collective"] <= self.config.share * step
             if step <= 0 or excess < self.config.impact * step or not waits_less:
                 continue
             why = explained(sketch, others, standing_out[rank], self.config.part)
-            found.append(
-                _Slow(
-                    rank=rank,
-                    why=why,
-                    impact=excess / step,
-                    steps=min(sketch.steps, *(sketches[peer].steps for peer in peers)),
-                    peers=peers,
-                    changed=self._has_changed(rank, sketch, why),
-                    waits=waits,
-                    peers_wait=others["collective"],
-                )
-            )
+            changed = self._has_changed(rank, sketch, why)
+            found.append(_Slow(rank, why, excess / step, steps, group, changed, waits, others["collective"]))
         return found
 
     def _has_changed(self, rank: int, sketch: Sketch, why: Excess) -> bool:
@@ -248,8 +244,8 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         for rank, (before, sketch) in sorted(shifted.items()):
             grown = span_s(sketch) - span_s(before)
             own = own_s(sketch) - own_s(before)
-            enough = min(before.steps, sketch.steps) >= self.config.steps
-            if not enough or span_s(sketch) < self.config.growth * span_s(before) or own < self.config.part * grown:
+            longer = sketch.steps and span_s(sketch) >= self.config.growth * span_s(before)
+            if not longer or own < self.config.part * grown:
                 continue
             slower = slower_than_before(sketch, before, self.config.bounds, self.config.share)
             if slower:
@@ -259,6 +255,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             return None
         _, rank, why, before, sketch = max(found, key=lambda one: (one[0], -one[1]))
         also = [one[1] for one in found if one[1] != rank]
+        enough = min(before.steps, sketch.steps) >= self.config.steps
         return self.anomaly(
             window,
             "time",
@@ -268,7 +265,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             symptom="slowdown",
             area=why.area,
             grounds="function_shift",
-            severity="warning",
+            severity="warning" if enough else "info",
             text=f"{why.name} of rank {rank} holds {said_seconds(why.own)} of a step{_calls(why)}, "
             f"{why.times('what it held in an earlier profile')}; a step takes {said_seconds(span_s(sketch))} "
             f"instead of {said_seconds(span_s(before))}",
@@ -278,10 +275,22 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         )
 
 
+def _recorded_alike(one: Sketch, other: Sketch) -> bool:
+    return (one.world_size, one.recorded) == (other.world_size, other.recorded)
+
+
 def _said(one: _Slow) -> str:
     return (
         f"{one.why.name} of rank {one.rank} holds {said_seconds(one.why.own)} of a step on the critical path"
         f"{_calls(one.why)}"
+    )
+
+
+def _compared(one: _Slow) -> str:
+    peers = said_ranks(rank for rank in one.group.ranks if rank != one.rank)
+    return (
+        f"{peers}, which hold a median of {said_seconds(one.peers_wait)} of a step in collectives; rank {one.rank} "
+        f"holds {said_seconds(one.waits)} there"
     )
 
 

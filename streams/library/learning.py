@@ -158,6 +158,7 @@ def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]], 
         profiled=profiled.ranks,
         step_s=profiled.step_s,
         unlisted=profiled.unlisted,
+        recorded=profiled.recorded,
     )
     learned_of = (job, counted, sorted(profiled.functions.items())) if profiled.functions else (job, counted)
     content = msgspec.json.encode(learned_of, order="deterministic").decode()

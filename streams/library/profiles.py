@@ -27,11 +27,15 @@ COMMON = 0.5
 
 
 class Profiled(msgspec.Struct, frozen=True):
-    """The profiles of a job's ``ranks`` as one: medians; no function that they leave out has over ``unlisted``."""
+    """The profiles of a job's ``ranks`` as one: medians; no function that they leave out has over ``unlisted``.
+
+    ``recorded`` are the kinds of calls in them.
+    """
 
     ranks: int
     step_s: float
     unlisted: float
+    recorded: str
     functions: dict[Key, FunctionHeld]
 
 
@@ -55,9 +59,11 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def summed_up(sketches: Iterable[Sketch]) -> Profiled:
-    """The profiles of a job's ranks, one each; those without steps count only where none knows any."""
-    found = list(sketches)
-    used = [one for one in found if one.steps] or found
+    """The profiles of a job's ranks, one each; of those recorded alike, with steps or without, the most."""
+    groups: dict[tuple[bool, str], list[Sketch]] = {}
+    for sketch in sketches:
+        groups.setdefault((bool(sketch.steps), sketch.recorded), []).append(sketch)
+    (_, recorded), used = max(groups.items(), key=lambda one: (len(one[1]), one[0]), default=((False, ""), []))
     by_key: dict[Key, list[FunctionShare]] = {}
     for sketch in used:
         for function in sketch.functions:
@@ -68,6 +74,7 @@ def summed_up(sketches: Iterable[Sketch]) -> Profiled:
         ranks=len(used),
         step_s=_rounded(median([one.step_s for one in used])) if used else 0.0,
         unlisted=_rounded(max((one.unlisted for one in used), default=0.0)),
+        recorded=recorded,
         functions=functions,
     )
 
@@ -86,10 +93,11 @@ def _rounded(value: float) -> float:
 
 
 def differences(here: Profiled, jobs: Sequence[HealthyJob], functions: Sequence[LearnedFunction]) -> list[Difference]:
-    """What tells a job's profiles from those of all healthy jobs: the slower, the new and the gone functions.
+    """What tells a job's profiles from those of all healthy jobs that were recorded alike.
 
-    Each kind in order of size, the largest first.
+    The slower, the new and the gone functions, each in order of size, the largest first.
     """
+    jobs = [job for job in jobs if job.recorded == here.recorded]
     if not here.ranks or not jobs:
         return []
     seconds = here.step_s > 0 and all(job.step_s > 0 for job in jobs)

@@ -172,7 +172,7 @@ def _flaw(library: Library) -> str:
 
 def _job_flaw(job: HealthyJob) -> str:
     counts = [*job.ranks.values(), job.iterations, job.world_size or 0, job.profiled]
-    names = [job.id, job.job, job.framework, *job.ranks]
+    names = [job.id, job.job, job.framework, job.recorded, *job.ranks]
     if len(job.ranks) > MOST_PHASES or any(len(name) > 200 for name in names):
         return f"job {shortened(job.id, 60)!r} has too many or too long names"
     if any(not 0 <= count <= MOST_COUNT for count in counts):

@@ -52,6 +52,7 @@ class Sketches:
             first_step=told.first_step,
             world_size=told.world_size,
             unlisted=max([*(one.unlisted for one in found), *(one.share for one in left_out)]),
+            recorded=told.recorded[:LONGEST_NAME],
             inferred=any(one.time_source == "inferred" for one in found),
         )
 

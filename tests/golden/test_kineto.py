@@ -119,10 +119,13 @@ def test_two_runs_are_contrasted_and_what_differs_is_listed_without_an_incident(
     arguments = ["diagnose", str(tmp_path / "slow"), "--baseline", str(tmp_path / "healthy"), "--clickhouse", "none"]
     assert cli.run(arguments) == 0
     told = capsys.readouterr().out
-    assert "no incident" in told and "profiles unlike those of healthy jobs" in told
+    assert "no incident" in told and "profiles also show, as information" in told
     assert f"new, or small in every healthy job: function '{LOADER}' 20.00 ms" in told
+    assert "(unlike healthy jobs)" in told
     assert cli.run([*arguments, "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     (found,) = report["differences"]
     assert (found["detector"], found["layer"], report["incidents"]) == ("profile_contrast", "profile", [])
     assert LOADER in found["text"]
+    assert cli.run([*arguments, "--format", "html"]) == 0
+    assert "Profiles also show, as information" in capsys.readouterr().out

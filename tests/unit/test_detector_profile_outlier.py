@@ -163,6 +163,27 @@ def test_the_first_layer_that_explains_it_is_told() -> None:
     assert "GPU kernel 'gemm' of rank 5" in one.text
 
 
+def test_many_small_functions_that_are_all_slower_are_told_as_work_of_their_layer() -> None:
+    """A host that is short of processor time: no function of it holds one percent."""
+    found = {rank: sketch({f"aten::f{at}": 0.006 for at in range(30)}, step=1.5, unrest=0.001) for rank in range(8)}
+    found[5] = sketch({f"aten::f{at}": 0.0145 for at in range(30)}, step=1.5, unrest=0.001)
+    one = only(findings(window(found)))
+    assert (one.grounds, named([one])) == ("slow_function", [[5]])
+    assert one.text.startswith("own work on the CPU of rank 5 holds 505.00 ms of a step")
+    assert "2.02 times its peers' median of 250.00 ms" in one.text
+
+
+def test_an_earlier_profile_is_kept_short_and_its_totals_stay() -> None:
+    """Functions that are no longer kept by name have not become slow."""
+    many = {f"aten::f{at}": 0.01 for at in range(20)}
+    normal, slow = sketch(many, step=1.3), sketch({**many, "augment": 0.1}, step=1.5, second=65)
+    # Its steps take longer by 0.2 s, of which it holds half itself.
+    one = only(findings(window({3: normal}), window({3: slow}, 60)))
+    assert "function 'augment' of rank 3" in one.text
+    waiting = sketch(many, step=1.8, second=65)
+    assert findings(window({3: normal}), window({3: waiting}, 60)) == []
+
+
 def test_small_functions_together_count_for_their_layer_and_are_no_function_of_a_name() -> None:
     found = ranks(slow={5: {"norm": 0.03, OTHERS: 0.4}})
     one = only(findings(window(found)))
@@ -201,7 +222,14 @@ def test_only_peers_of_the_same_stage_are_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"world_size": 2}, {"steps": 0, "duration": 10**9}, {"inferred": True, "first_step": 99}]
+    "changes",
+    [
+        {"world_size": 2},
+        {"steps": 0, "duration": 10**9},
+        {"inferred": True, "first_step": 99},
+        # With the calls of Python, or without those of the GPU, other functions hold the same time.
+        {"recorded": "cpu,gpu,python"},
+    ],
 )
 def test_profiles_of_other_jobs_or_other_steps_are_not_compared(changes: dict[str, Any]) -> None:
     found = ranks(slow={5: {"augment": 0.5}})
@@ -251,6 +279,21 @@ def test_an_abnormal_profile_is_held_against_a_normal_one_of_the_same_rank(secon
     assert findings(window({3: early}), window({3: back}, second - 5)) == []
 
 
+def test_profiles_recorded_in_other_ways_or_in_other_phases_are_not_held_against_each_other() -> None:
+    normal, slow = sketch(), sketch({"augment": 0.4}, step=1.4, second=65)
+    other = msgspec.structs.replace(slow, recorded="cpu,gpu,python")
+    assert findings(window({3: normal}), window({3: other}, 60)) == []
+    evaluating = closed([summary(3, 60, sketches=[slow], phase="evaluation")], 60)
+    assert findings(window({3: normal}), evaluating) == []
+
+
+@pytest.mark.parametrize(("steps", "severity"), [(5, "warning"), (4, "info")])
+def test_few_steps_are_information(steps: int, severity: str) -> None:
+    normal, slow = sketch(), sketch({"augment": 0.4}, step=1.4, second=65, steps=steps)
+    one = only(findings(window({3: normal}), window({3: slow}, 60)))
+    assert (one.grounds, one.severity) == ("function_shift", severity)
+
+
 def test_two_profiles_of_one_window_are_told_apart() -> None:
     pair = [sketch(second=2), sketch({"gemm": 0.5}, step=1.5, second=8)]
     one = only(findings(window({3: pair})))
@@ -267,3 +310,19 @@ def test_no_order_of_summaries_or_functions_decides() -> None:
     turned = {rank: msgspec.structs.replace(own, functions=own.functions[::-1]) for rank, own in found.items()}
     again = closed(list(reversed(window(turned).summaries)))
     assert findings(again) == expected
+
+
+def test_ten_thousand_profiles_are_written_down_in_little_room_and_read_back_as_they_were() -> None:
+    chance = random.Random(1)
+    many = {f"aten::f{at}": 0.01 + chance.random() / 200 for at in range(40)}
+    found = {rank: sketch(many, step=2.0, world_size=None) for rank in range(200)}
+    later = {rank: sketch(many, step=2.1, world_size=None, second=305) for rank in range(200)}
+    detector, view = ProfileOutlier(), new_view()
+    for one in (window(found), window(later, 300)):
+        view.update(one)
+        detector.observe(view, one)
+    raw = bytes(detector.snapshot())
+    assert len(raw) / 200 < 2_500
+    again = ProfileOutlier()
+    again.restore(msgspec.Raw(raw))
+    assert again.state == detector.state

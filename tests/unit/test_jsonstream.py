@@ -73,6 +73,24 @@ def test_what_cannot_be_read_ends_with_a_reason_after_what_could(raw: bytes, bef
     assert (count, reason in said) == (before, True), said
 
 
+def test_whether_the_streamed_array_ended_is_known() -> None:
+    for raw, ended in ((b'{"events": [1, 2], "b": ', True), (b'{"events": [1, 2', False), (b'{"events": 1', False)):
+        stream = JsonStream(Trickle(raw, 3))
+        with pytest.raises(BrokenJsonError):
+            list(stream.members("events"))
+        assert stream.ended is ended
+
+
+def test_a_long_value_is_not_begun_again_for_each_piece_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonstream, "CHUNK", 1_000)
+    stream = JsonStream(Trickle(b'{"events": ["' + b"x" * 1_000_000 + b'"]}', 10))
+    begun = []
+    parse = stream._parse
+    monkeypatch.setattr(stream, "_parse", lambda text, at: begun.append(at) or parse(text, at))
+    assert [len(one) for _, one in stream.members("events")] == [1_000_000]
+    assert len(begun) < 20
+
+
 def test_one_value_is_never_longer_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonstream, "LONGEST_VALUE", 1_000)
     monkeypatch.setattr(jsonstream, "CHUNK", 100)

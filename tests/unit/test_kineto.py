@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kineto_support import ALL_REDUCE, BASE, call, steps_of, trace, write_trace
 
+from producers import sketch
 from producers.inputs import UnreadableRecording
 from producers.readers import kineto
 from producers.recording import Recording, read_recording
@@ -168,13 +169,37 @@ def test_a_second_copy_of_a_trace_is_left_aside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("cut", [0.3, 0.6, 0.97])
-def test_a_trace_that_is_cut_off_is_used_as_far_as_it_goes(tmp_path: Path, cut: float, packed: bool) -> None:
+def test_a_part_of_a_trace_is_not_taken_for_the_whole(tmp_path: Path, cut: float, packed: bool) -> None:
+    """The calls of the CPU come first: without those of the GPU they would hold all the time."""
     raw = json.dumps(trace(steps_of(40), rank=3)).encode()
     raw = gzip.compress(raw) if packed else raw
+    write_trace(tmp_path / "whole.json", trace(steps_of(), rank=0))
     (tmp_path / "trace.json").write_bytes(raw[: int(len(raw) * cut)])
     recording = read_recording(tmp_path)
+    assert list(profiles(recording)) == [0]
+    (reason,) = reasons(recording)
+    assert reason.startswith("a part of a trace, which is not like the whole: ")
+
+
+def test_a_trace_of_which_only_what_follows_the_events_is_cut_off_is_used(tmp_path: Path) -> None:
+    value = trace(steps_of(), rank=3)
+    raw = json.dumps({**value, "INFO": ["x" * 100]}).encode()
+    (tmp_path / "trace.json").write_bytes(raw[:-50])
+    recording = read_recording(tmp_path)
     assert list(profiles(recording)) == [3]
-    assert any(reason.startswith("the trace is used up to where it cannot be read: ") for reason in reasons(recording))
+    assert [one.partition(":")[0] for one in reasons(recording)] == [
+        "what stands behind the events of the trace cannot be read"
+    ]
+
+
+def test_what_was_recorded_is_told(tmp_path: Path) -> None:
+    for rank, left_out in enumerate(["none", "kernel", "python_function"]):
+        events = [event for event in steps_of(40) if event["cat"] != left_out]
+        # One mark of somebody's own is not what following Python would give.
+        marked = [*events, call("mine.py(1): mark", "python_function", 5, 5)]
+        write_trace(tmp_path / f"{rank}.json", trace(marked, rank=rank))
+    found = {rank: {one.recorded for one in own} for rank, own in profiles(read_recording(tmp_path)).items()}
+    assert found == {0: {"cpu,driver,gpu,python"}, 1: {"cpu,driver,python"}, 2: {"cpu,driver,gpu"}}
 
 
 @pytest.mark.parametrize(
@@ -196,8 +221,8 @@ def test_a_trace_that_is_cut_off_is_used_as_far_as_it_goes(tmp_path: Path, cut: 
 def test_an_odd_event_is_counted_and_changes_nothing_else(tmp_path: Path, odd: Any) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    write_trace(tmp_path / "one" / "trace.json", trace(steps_of(), rank=3))
-    write_trace(tmp_path / "two" / "trace.json", trace([odd, *steps_of(), odd], rank=3))
+    write_trace(tmp_path / "one" / "trace.json", trace(steps_of(40), rank=3))
+    write_trace(tmp_path / "two" / "trace.json", trace([odd, *steps_of(40), odd], rank=3))
     first, second = (read_recording(tmp_path / name) for name in ("one", "two"))
     assert profiles(first) == profiles(second)
     assert [(one.reason, one.count) for one in second.inputs.unused] == [
@@ -205,9 +230,7 @@ def test_an_odd_event_is_counted_and_changes_nothing_else(tmp_path: Path, odd: A
     ]
 
 
-@pytest.mark.parametrize(
-    "value", [{"schemaVersion": 1, "traceEvents": []}, {"traceEvents": "none"}, {"traceEvents": {}}]
-)
+@pytest.mark.parametrize("value", [{"schemaVersion": 1, "traceEvents": []}, {"traceEvents": [{"ph": "i"}]}])
 def test_a_trace_without_calls_is_left_aside_with_the_reason(tmp_path: Path, value: Any) -> None:
     write_trace(tmp_path / "trace.json", value)
     with pytest.raises(UnreadableRecording):
@@ -255,12 +278,13 @@ def test_process_groups_of_all_ranks_alone_show_that_all_ranks_are_alike(tmp_pat
         assert [one.layout for one in jobs] == ([expected] if expected else []), number
 
 
-def test_a_flood_of_events_that_say_nothing_is_looked_at_up_to_the_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("bound", "reason"), [("MOST_ENTRIES", "1000 events"), ("MOST_CALLS", "1000 calls")])
+def test_a_flood_is_left_aside_at_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, reason: str
 ) -> None:
-    monkeypatch.setattr(kineto, "MOST_ENTRIES", 1_000)
-    write_trace(tmp_path / "trace.json", trace([*steps_of(), *([{"ph": "i"}] * 5_000)], rank=3))
-    assert reasons(read_recording(tmp_path)) == [
-        kineto.UNTIMED,
-        "the trace is used up to where it cannot be read: more than 1000 events",
-    ]
+    monkeypatch.setattr(kineto, bound, 1_000)
+    monkeypatch.setattr(sketch, "MOST_CALLS", 1_000)
+    write_trace(tmp_path / "0.json", trace(steps_of()))
+    flood = [{"ph": "i"}] * 5_000 if bound == "MOST_ENTRIES" else steps_of(200)
+    write_trace(tmp_path / "1.json", trace(flood, rank=1))
+    assert reasons(read_recording(tmp_path)) == [f"a trace of more than {reason}"]

@@ -187,15 +187,38 @@ def contrasted(*sketches: Sketch, library: Library) -> list[Anomaly]:
 def test_a_finding_lists_what_differs_once_and_names_nobody() -> None:
     library = made("healthy", [job()], [], functions=[function({"j": 0.4}), function({"j": 0.2}, "save")])
     here = sketch({"gemm": 0.6, "load": 0.3}, step=1.2)
-    (one,) = contrasted(here, here, library=library)
-    assert (one.axis, one.layer, one.severity, one.suspects, one.victims) == ("cross-job", "profile", "info", [], [])
-    assert one.text == (
-        "a step takes 1.20 s, in healthy jobs 1.00 s at most. slower than in any healthy job: "
-        "GPU kernel 'gemm' 600.00 ms (400.00 ms). new, or small in every healthy job: function 'load' 300.00 ms "
-        "(20.00 ms at most). gone, or small here: function 'save' 200.00 ms (24.00 ms at most)"
+    found = contrasted(here, here, library=library)
+    for one in found:
+        assert (one.axis, one.layer, one.severity, one.suspects, one.victims) == (
+            "cross-job",
+            "profile",
+            "info",
+            [],
+            [],
+        )
+        assert one.library == library.label
+        assert one.peers == (
+            "profiled: rank 0 here, 8 in 1 healthy job; a step takes 1.20 s here, 1.00 s at most there"
+        )
+    assert [one.text for one in found] == [
+        "slower than in any healthy job: GPU kernel 'gemm' 600.00 ms (400.00 ms)",
+        "new, or small in every healthy job: function 'load' 300.00 ms (20.00 ms at most)",
+        "gone, or small here: function 'save' 200.00 ms (24.00 ms at most)",
+    ]
+
+
+def test_profiles_that_were_recorded_in_another_way_are_not_compared() -> None:
+    jobs = [job(), msgspec.structs.replace(job("k"), recorded="cpu,gpu,python")]
+    held = function({"j": 0.4, "k": 0.1})
+    (one,) = contrasted(sketch({"gemm": 0.6}), library=made("healthy", jobs, [], functions=[held]))
+    assert "GPU kernel 'gemm' 600.00 ms (400.00 ms)" in one.text
+    assert one.peers == (
+        "profiled: rank 0 here, 8 in 1 healthy job; a step takes 1.00 s here, 1.00 s at most there; "
+        "1 recorded other kinds of calls and were not compared"
     )
-    assert one.peers == "profiled: rank 0 here, 8 in 1 healthy job"
-    assert one.library == library.label
+    assert contrasted(sketch({"gemm": 0.6}), library=made("healthy", jobs[1:], [], functions=[])) == []
+    mixed = [sketch({"gemm": 0.6}), sketch({"gemm": 0.1}), sketch({"gemm": 0.9}, recorded="cpu,gpu")]
+    assert (summed_up(mixed).ranks, summed_up(mixed).recorded) == (2, "")
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
