@@ -29,6 +29,8 @@ MOVED_STEPS = 1000
 """For how many steps a slow rank that has moved is workload."""
 MOST_NAMED = 64
 """Of more ranks at once no one is at fault."""
+GONE_STEPS = 200
+"""For how many steps it is remembered who was slow: whoever is slow then is another story after these."""
 NODE_SHARE = 1 / 3
 """Up to which share of the ranks a whole node is no majority."""
 UNSEEN_SHARE = 0.1
@@ -180,7 +182,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             else:
                 known[one.rank].seen = now
         for rank in gone:
-            if known[rank].seen < now - 2 * steps:
+            if known[rank].seen < now - GONE_STEPS:
                 del known[rank]
 
     def _finding(
@@ -197,7 +199,9 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         )
         grounds = self._grounds(view, key, slow, others)
         named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
-        shown = [*named, *others.replica] if grounds == "slow_replica" else named
+        ranks = {one.rank for one in slow}
+        mates = [one for one in others.replica if one.rank not in ranks] if grounds == "slow_replica" else []
+        shown = [*named, *mates]
         first = min((known[one.rank] for one in named or slow), key=lambda one: (one.time, one.iteration))
         impact = max(one.excess(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
@@ -216,7 +220,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             iteration=first.iteration,
             phase=view.phase,
             suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
-            victims=sorted(set(view.members) - {one.rank for one in (*slow, *shown)}),
+            victims=sorted(set(view.members) - ranks - {one.rank for one in mates}),
         )
 
     def _grounds(self, view: AttemptView, key: str, slow: list[Standing], others: Beside) -> str:
