@@ -29,13 +29,14 @@ def windows(timers: Mapping[str, Values], ranks: int = 16, count: int = 10, **fi
         fields.pop("per_node", 2),
         fields.pop("first", lambda step: step),
     )
+    columns: dict[str, Values] = {**timers, "total_ms": lambda rank, step: 1000.0}
     made = []
     for number in range(count):
         start, steps = number * 10, range(number * STEPS, (number + 1) * STEPS)
         summaries = []
         for rank in range(ranks):
             found = []
-            for timer, values in sorted((timers | {"total_ms": lambda rank, step: 1000.0}).items()):
+            for timer, values in sorted(columns.items()):
                 row = [values(rank, step) for step in steps]
                 if any(value is not None for value in row):
                     told = [
