@@ -60,17 +60,17 @@ def with_its_group(
     group = beside(view, slow[0].rank, table.ranks)
     if len(group) == 1 or not known <= group:
         return slow
-    half = _half(slow, steps)
+    half = _part(slow, steps, 1 / 2)
     return [*slow, *(one for one in _of(view, table, group - known, bounds) if _middle(one, steps) > half)]
 
 
 def of_their_replica(
     view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds
 ) -> list[Standing]:
-    """Who is slow in other stages of the slow ranks' replica, by half as much: what it is given takes longer."""
+    """Who is slow in other stages of the slow ranks' replica, by a third as much: what it is given takes longer."""
     known = {one.rank for one in slow}
     elsewhere = replica_elsewhere(view, known, table.ranks)
-    return [one for one in _of(view, table, elsewhere, bounds) if _middle(one, steps) > _half(slow, steps)]
+    return [one for one in _of(view, table, elsewhere, bounds) if _middle(one, steps) > _part(slow, steps, 1 / 3)]
 
 
 def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing]) -> bool:
@@ -87,8 +87,8 @@ def _of(view: AttemptView, table: StepTable, ranks: set[int], bounds: Bounds) ->
     return found
 
 
-def _half(slow: list[Standing], steps: int) -> float:
-    return 1 + (min(one.middle(one.ratios, steps) for one in slow) - 1) / 2
+def _part(slow: list[Standing], steps: int, part: float) -> float:
+    return 1 + (min(one.middle(one.ratios, steps) for one in slow) - 1) * part
 
 
 def _middle(one: Standing, steps: int) -> float:

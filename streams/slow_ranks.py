@@ -18,6 +18,8 @@ DEVIATIONS = 6.0
 """By how many deviations a rank must stand out more often than its peers do, where those stand out as well."""
 SPREADS = 5.0
 """How many standard errors of a median a rank's ratio must lie above 1."""
+ON_ITS_WAY = 0.15
+"""Of the height of a trend, what its steps below half of it lie above 1 at least."""
 PAST_STEPS = 10
 """Steps before the onset that make a past."""
 
@@ -56,14 +58,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return float(np.median(values[self.telling(steps)]))
 
     def is_beyond_noise(self, steps: int) -> bool:
-        """Whether its ratio is above 1 by more than what so few steps can tell, as they differ from each other.
-
-        The standard error of a median is about 1.25 sigma / sqrt(n), sigma by the MAD.
-        """
+        """Whether its ratio is above 1 by more than what so few steps can tell, as they differ from each other."""
         last = self.ratios[-steps:]
-        middle = float(np.median(last))
-        sigma = 1.4826 * float(np.median(np.abs(last - middle)))
-        return middle - 1 > SPREADS * 1.25 * sigma / float(np.sqrt(len(last)))
+        return float(np.median(last)) - 1 > noise_of(last)
 
     def onset(self, steps: int, ratio: float) -> int:
         """The place of the step from which the rank keeps standing out.
@@ -79,6 +76,12 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
             return False
         after = self.values[onset:][-steps:]
         return bool(np.median(after) >= ratio * np.median(self.values[before]))
+
+
+def noise_of(values: Array) -> float:
+    """By how much the median of values may be off: some of its standard errors, 1.25 sigma / sqrt(n), sigma by MAD."""
+    sigma = 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    return SPREADS * 1.25 * sigma / float(np.sqrt(len(values)))
 
 
 def flag_steps(table: StepTable, groups: list[list[int]], bounds: Bounds, start: int) -> None:
@@ -191,13 +194,17 @@ def shifted(table: StepTable, steps: int, ratio: float) -> Shift | None:
     before = float(np.median(table.bases[up]))
     middles = median_of(table.values(0, table.judged)[:, up] / table.bases[up])
     steps_told = np.flatnonzero(np.isfinite(middles))
-    at = steps_told[onset_of(middles[steps_told], float(np.median(shifts[up])), ratio)]
+    rose = float(np.median(shifts[up]))
+    # The first steps, which it is held against, differ as much.
+    if rose - 1 <= np.sqrt(2) * noise_of(middles[steps_told][-steps:]):
+        return None
+    at = steps_told[onset_of(middles[steps_told], rose, ratio)]
     return Shift(
         ranks=sorted(table.ranks[place] for place in up.tolist()),
         iteration=table.iterations[at],
         time=table.times[at],
         before=before,
-        after=before * float(np.median(shifts[up])),
+        after=before * rose,
     )
 
 
@@ -224,12 +231,14 @@ def _shifts(table: StepTable, steps: int) -> Array:
 def onset_of(ratios: Array, height: float, ratio: float) -> int:
     """The place from which ratios stay above 1.
 
-    A jump to ``height`` is dated by half of it, which noise does not reach; a slow trend by where it leaves 1.
+    A jump to ``height`` is dated by half of it, which noise does not reach; a slow trend, which is on its way there
+    before, by where it leaves 1.
     """
     low = 1 + (ratio - 1) / 2
     start = _run_start((ratios > low).tolist())
     half = _run_start((ratios > max(low, (1 + height) / 2)).tolist())
-    return half if half - start <= 5 else start
+    on_its_way = half - start > 5 and float(np.median(ratios[start:half])) - 1 >= ON_ITS_WAY * (height - 1)
+    return start if on_its_way else half
 
 
 def _run_start(above: list[bool]) -> int:

@@ -127,7 +127,7 @@ class StepTable:
         self._begin_anew()
         kept = (iterations <= np.repeat(latest, lengths)) & (nth >= warm_up)
         kept &= np.isfinite(values)
-        codes = _codes_of((values * np.repeat(scales, lengths))[kept])
+        codes = _codes_of(values[kept], np.repeat(scales, lengths)[kept])
         owner, iterations, times = np.repeat(columns, lengths)[kept], iterations[kept], times[kept]
         late = iterations <= self._judged_to
         self._fill(owner[late], iterations[late], codes[late])
@@ -247,10 +247,11 @@ class StepTable:
         self._codes, self.flags = self._codes[start:stop], self.flags[start:stop]
 
 
-def _codes_of(values: Array) -> Codes:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        places = np.rint(np.log(values) / _APART) + 2
-    return np.where(values < 1, 1, np.clip(places, 2, 2**16 - 1)).astype(np.uint16)
+def _codes_of(values: Array, scales: Array | float = 1.0) -> Codes:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scaled = values * scales
+        places = np.rint(np.log(scaled) / _APART) + 2
+    return np.where(scaled < 1, 1, np.clip(places, 2, 2**16 - 1)).astype(np.uint16)
 
 
 def _last_in_time(times: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -17,6 +17,7 @@ from streams.detectors.registry import JobDetector, register
 from streams.places import beside, places_of
 from streams.robust import Bounds
 from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
+from streams.slow_episodes import Episodes
 from streams.slow_ranks import Standing, changed_alike, flag_steps, largest, shifted, standing_out, standings
 from streams.stall import over
 from streams.step_tables import StepTables
@@ -25,8 +26,6 @@ from streams.view import AttemptView, AttemptWindow
 
 PLAUSIBLE = 3.0
 """Steps that own work of one may take: it is part of it, but how long a step takes is known late."""
-MOVED_STEPS = 1000
-"""For how many steps a slow rank that has moved is workload."""
 MOST_NAMED = 64
 """Of more ranks at once no one is at fault."""
 NODE_SHARE = 1 / 3
@@ -71,24 +70,11 @@ class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("step_outlier: 2 <= steps <= history_steps must hold")
 
 
-class Episode(msgspec.Struct, array_like=True):
-    """Since when a rank is slow, whether it was not before, and the last step (of all judged) at which it was."""
-
-    iteration: int
-    time: int
-    changed: bool
-    seen: int
-
-
 class StepOutlierState(msgspec.Struct, kw_only=True):
-    """Tables of steps, and by table who is slow and at which step (of all judged) the slow rank last moved.
-
-    ``shifted`` is since which iteration and time all of a place are slower than they were.
-    """
+    """Tables of steps, and by table who is slow; ``shifted`` is since which iteration and time a whole place is."""
 
     tables: dict[str, StepColumns] = {}
-    slow: dict[str, dict[int, Episode]] = {}
-    moved: dict[str, int] = {}
+    slow: dict[str, Episodes] = {}
     shifted: dict[str, tuple[int, int]] = {}
 
 
@@ -157,37 +143,16 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         ]
         if slow:
             slow = with_its_group(view, table, slow, config.steps, config.bounds)
-        self._remember(key, slow)
+        known = self.state.slow.setdefault(key, Episodes())
+        known.note(slow, table.total, config.steps, config.bounds.ratio)
         if slow:
             return self._finding(view, window, key, slow, len(apart - shown), step)
         return self._of_a_place(view, window, key, longest, step)
 
-    def _remember(self, key: str, slow: list[Standing]) -> None:
-        """Note since when these are slow, and whether the slow rank has moved from one to another.
-
-        What lies further back than the table reaches stays as it was found.
-        """
-        known, now = self.state.slow.setdefault(key, {}), self._tables[key].total
-        steps, ratio = self.config.steps, self.config.bounds.ratio
-        gone = set(known) - {one.rank for one in slow}
-        if gone and any(one.rank not in known for one in slow) and len(slow) < MOST_NAMED:
-            self.state.moved[key] = now
-        for one in slow:
-            at = one.onset(steps, ratio)
-            changed = one.changed(at, steps, ratio)
-            if one.rank not in known or changed or at >= steps:
-                known[one.rank] = Episode(one.iterations[at], one.times[at], changed, now)
-            else:
-                known[one.rank].seen = now
-        for rank in gone:
-            if known[rank].seen < now - 2 * steps:
-                del known[rank]
-
     def _finding(
         self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
     ) -> Anomaly:
-        config, known = self.config, self.state.slow[key]
-        table = self._tables[key]
+        config, table = self.config, self._tables[key]
         others = Beside(
             more=more,
             places=places_of(view, [one.rank for one in slow], table.ranks),
@@ -197,8 +162,10 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         )
         grounds = self._grounds(view, key, slow, others)
         named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
-        shown = [*named, *others.replica] if grounds == "slow_replica" else named
-        first = min((known[one.rank] for one in named or slow), key=lambda one: (one.time, one.iteration))
+        ranks = {one.rank for one in slow}
+        mates = [one for one in others.replica if one.rank not in ranks] if grounds == "slow_replica" else []
+        shown = [*named, *mates]
+        first = self.state.slow[key].first([one.rank for one in named or slow])
         impact = max(one.excess(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
         return self.anomaly(
@@ -216,7 +183,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             iteration=first.iteration,
             phase=view.phase,
             suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
-            victims=sorted(set(view.members) - {one.rank for one in (*slow, *shown)}),
+            victims=sorted(set(view.members) - ranks - {one.rank for one in mates}),
         )
 
     def _grounds(self, view: AttemptView, key: str, slow: list[Standing], others: Beside) -> str:
@@ -225,13 +192,14 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         places, waiting = others.places, others.waiting
         share = len(ranks) / len(table.ranks)
         whole_node = any(one.kind == "node" for one in places) and share <= NODE_SHARE
-        changed = all(self.state.slow[key][rank].changed for rank in ranks if rank not in waiting)
+        known = self.state.slow[key]
+        changed = known.all_changed([rank for rank in ranks if rank not in waiting])
         # Who is of a stage that nobody knows of has changed with it, seen or unseen.
         based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
         unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
         alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
         for holds, grounds in (
-            (self._has_moved(key), "rotating"),
+            (known.has_moved(table.total), "rotating"),
             (others.more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
             (others.replica and not whole_node, "slow_replica"),
             (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
@@ -255,7 +223,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             places_of(view, found.ranks, table.ranks) if found and self._lacks_peers(view, table, found.ranks) else []
         )
         excess = found.after - found.before if found else 0.0
-        moved = self._has_moved(key) or bool(self.state.slow.get(key))
+        moved = bool(self.state.slow[key].ranks) or self.state.slow[key].has_moved(table.total)
         if found is None or moved or not places or excess < config.impact * step or found.after > longest:
             self.state.shifted.pop(key, None)
             return None
@@ -281,9 +249,6 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             suspects=[view.suspect(rank, 0.7, why) for rank in found.ranks],
             victims=sorted(set(view.members) - set(found.ranks)),
         )
-
-    def _has_moved(self, key: str) -> bool:
-        return self._tables[key].total - self.state.moved.get(key, -MOVED_STEPS) < MOVED_STEPS
 
     def _lacks_peers(self, view: AttemptView, table: StepTable, ranks: list[int]) -> bool:
         """Whether the ranks are too many among their peers for these to tell, or all of their peers."""

@@ -1,0 +1,57 @@
+"""Since when which ranks are slow by one timer, and whether the slow rank has moved from one to another."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streams.slow_ranks import Standing
+
+MOVED_STEPS = 1000
+"""For how many steps a slow rank that has moved is workload."""
+GONE_STEPS = 200
+"""For how many steps it is remembered who was slow: whoever is slow after these is another story."""
+MOST_MOVING = 64
+
+
+class Episode(msgspec.Struct, array_like=True):
+    """Since when a rank is slow, whether it was not before, and the last step (of all judged) at which it was."""
+
+    iteration: int
+    time: int
+    changed: bool
+    seen: int
+
+
+class Episodes(msgspec.Struct, kw_only=True):
+    """Who is slow, or was of late, and at which step (of all judged) the slow rank last moved."""
+
+    ranks: dict[int, Episode] = {}
+    moved: int | None = None
+
+    def note(self, slow: list[Standing], now: int, steps: int, ratio: float) -> None:
+        """Take in who is slow at step ``now``; what lies further back than is remembered stays as it was found."""
+        gone = set(self.ranks) - {one.rank for one in slow}
+        if gone and any(one.rank not in self.ranks for one in slow) and len(slow) < MOST_MOVING:
+            self.moved = now
+        for one in slow:
+            at = one.onset(steps, ratio)
+            changed = one.changed(at, steps, ratio)
+            if one.rank not in self.ranks or changed or at >= steps:
+                self.ranks[one.rank] = Episode(one.iterations[at], one.times[at], changed, now)
+            else:
+                self.ranks[one.rank].seen = now
+        for rank in gone:
+            if self.ranks[rank].seen < now - GONE_STEPS:
+                del self.ranks[rank]
+
+    def has_moved(self, now: int) -> bool:
+        """Whether the slow rank has moved of late."""
+        return self.moved is not None and now - self.moved < MOVED_STEPS
+
+    def all_changed(self, ranks: list[int]) -> bool:
+        """Whether all of these became slow."""
+        return all(self.ranks[rank].changed for rank in ranks)
+
+    def first(self, ranks: list[int]) -> Episode:
+        """The one of these that began first."""
+        return min((self.ranks[rank] for rank in ranks), key=lambda one: (one.time, one.iteration))
