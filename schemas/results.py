@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.events import Frame, Timeline
+from schemas.events import Frame, Int64, Timeline
 from schemas.identity import Identity
 from schemas.members import Members
 
@@ -80,12 +80,12 @@ class Gauges(Record, frozen=True, omit_defaults=True, kw_only=True):
     names: list[str] = []
     devices: list[str] = []
     units: list[str] = []
-    counts: list[int] = []
-    means: list[float] = []
-    minima: list[float] = []
-    maxima: list[float] = []
-    firsts: list[float] = []
-    lasts: list[float] = []
+    counts: Sequence[Int64] = []
+    means: Sequence[float] = []
+    minima: Sequence[float] = []
+    maxima: Sequence[float] = []
+    firsts: Sequence[float] = []
+    lasts: Sequence[float] = []
 
     def __post_init__(self) -> None:
         size = len(self.names)

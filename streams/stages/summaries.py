@@ -11,7 +11,7 @@ import msgspec
 from schemas.codec import decode
 from schemas.ports import Entry
 from schemas.results import Window
-from streams.gauges import SharedNames
+from streams.gauges import PackedGauges
 from streams.stacks import SharedFrames
 
 Read = Callable[[int, int], Sequence[Entry]]
@@ -63,7 +63,7 @@ class Summaries:
         self._open: dict[int, _Open] = {}
         self._most_bytes = 0
         self._frames = SharedFrames()
-        self._names = SharedNames()
+        self._gauges = PackedGauges()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -99,11 +99,11 @@ class Summaries:
             one.summaries[window.id] = self._sharing(window)
 
     def _sharing(self, window: Window) -> Window:
-        """The summary with stacks and names of gauges that are in memory once: most ranks have the same."""
+        """The summary with less to hold in memory: most ranks have the same stacks and the same gauges."""
         if window.stacks:
             window = msgspec.structs.replace(window, stacks=self._frames.of(window.stacks))
         if window.gauge_columns:
-            window = msgspec.structs.replace(window, gauge_columns=self._names.of(window.gauge_columns))
+            window = msgspec.structs.replace(window, gauge_columns=self._gauges.of(window.gauge_columns))
         return window
 
     def bound(self, most_bytes: int) -> None:
@@ -130,7 +130,7 @@ class Summaries:
             self._read_back(end)
         del self._open[end]
         self._frames = SharedFrames()
-        self._names = SharedNames()
+        self._gauges = PackedGauges()
         return list(one.summaries.values()), one.lost
 
     def _read_back(self, end: int) -> None:

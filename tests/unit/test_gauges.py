@@ -13,7 +13,7 @@ from schemas.codec import CodecError, decode, encode
 from schemas.events import Metric
 from schemas.results import Gauge, Gauges, gauges_of
 from streams.config import StreamConfig
-from streams.gauges import MOST_METRICS
+from streams.gauges import MOST_METRICS, PackedGauges
 from streams.stages.worker import WorkerState, summarise
 
 ROWS = [gauge("temp", 70.0, device="gpu1"), gauge("cpu", 99.0), gauge("temp", 60.0, device="gpu0", unit="celsius")]
@@ -91,6 +91,33 @@ def test_all_ranks_gauges_are_one_matrix_with_gaps() -> None:
     assert table.places("temp") == [2, 3]
     assert window.gauges is table
     assert table.means is table.means
+
+
+def test_packed_gauges_say_the_same_and_words_are_there_once() -> None:
+    packing = PackedGauges()
+    rows = [gauges_of([gauge("cpu", 10.0 + rank, first=1.0), gauge("temp", 0.1, device="gpu0")]) for rank in range(3)]
+    packed = [packing.of(decode("window", encode(summary(0, gauge_columns=one))).measured) for one in rows]
+    assert [list(one) for one in packed] == [list(one) for one in rows]
+    assert {id(one.names) for one in packed} == {id(packed[0].names)}
+    assert {id(one.units) for one in packed} == {id(packed[0].units)}
+    loose, tight = (
+        closed([summary(rank, gauge_columns=one) for rank, one in enumerate(found)]).gauges for found in (rows, packed)
+    )
+    assert tight.metrics == loose.metrics
+    for column in ("counts", "means", "firsts"):
+        np.testing.assert_array_equal(tight.column(column), loose.column(column))
+    np.testing.assert_array_equal(tight.own("cpu", "means"), [10.0, 11.0, 12.0])
+    np.testing.assert_array_equal(tight.own("temp", "means"), [np.nan] * 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("counts", 2**63), ("counts", 10**400), ("counts", -1), ("means", 10**400)]
+)
+def test_numbers_that_nobody_can_hold_are_refused(name: str, value: int) -> None:
+    raw = json.loads(encode(summary(3, **columns(*ROWS))))
+    raw["gauge_columns"][name][0] = value
+    with pytest.raises(CodecError, match=rf"at `\$\.gauge_columns\.{name}"):
+        decode("window", json.dumps(raw).encode())
 
 
 def test_of_a_ranks_summaries_the_last_one_with_gauges_counts() -> None:

@@ -33,6 +33,45 @@ def seen(*windows: AttemptWindow) -> AttemptView:
     return view
 
 
+@pytest.mark.parametrize(
+    ("change", "groups"),
+    [
+        ({}, [[0, 1, 2, 3]]),
+        ({3: summary(3, 10, who=identity(3, role="critic"))}, [[0, 1, 2], [3]]),
+        ({3: summary(3, 10, who=identity(3, coordinates={"pp": 1}))}, [[0, 1, 2], [3]]),
+        ({3: summary(3, 10, layout={"world": 4, "pp": 2, "dp": 2})}, [[0, 1], [2, 3]]),
+        ({4: summary(4, 10)}, [[0, 1, 2, 3, 4]]),
+    ],
+)
+def test_peers_are_those_of_what_is_known_by_now(change: dict[int, Window], groups: list[list[int]]) -> None:
+    view = seen(closed([summary(rank) for rank in range(4)]))
+    assert view.peer_groups() == [[0, 1, 2, 3]]
+    view.update(closed(list(({rank: summary(rank, 10) for rank in range(4)} | change).values()), 10))
+    assert sorted(view.peer_groups()) == groups
+    view.update(closed([summary(rank, 20) for rank in range(4)], 20))
+    assert sorted(view.peer_groups()) == groups
+
+
+def test_what_is_found_once_is_found_for_each_view() -> None:
+    window, asked = closed([summary(0)]), []
+
+    def find(view: AttemptView) -> int:
+        asked.append(view)
+        return len(asked)
+
+    first, second = new_view(), new_view()
+    assert [window.once("it", first, lambda: find(first)) for _ in range(2)] == [1, 1]
+    assert window.once("it", second, lambda: find(second)) == 2
+    assert window.once("else", second, lambda: find(second)) == 3
+
+
+def test_series_are_told_by_name_with_their_ranks() -> None:
+    told = [series("loss", 1, [2.0]), series("a_ms", 1, [5.0])]
+    window = closed([summary(None, series=told), summary(4, series=told), summary(2, series=told[:1])])
+    assert window.series == {"a_ms": [(4, told[1])], "loss": [(4, told[0]), (2, told[0])]}
+    assert list(window.series) == ["a_ms", "loss"]
+
+
 def test_what_one_source_does_not_know_of_a_worker_another_tells() -> None:
     logs = summary(3, 0, who=Identity(job="job1", rank=3, node="node01", role="actor"))
     stacks = summary(3, 10, who=Identity(job="job1", rank=3, local_rank=1, coordinates={"pp": 1}))
