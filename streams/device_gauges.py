@@ -23,11 +23,10 @@ def with_devices(
     """
     found: dict[int, list[Gauge]] = {}
     for node in nodes:
-        measured = node.measured
-        owners = {device: users.get((node.identity.node, pci_of(device))) for device in set(measured.devices)}
-        if set(owners.values()) <= {None}:
+        owners = _owners(node, users)
+        if not owners:
             continue
-        for gauge in measured:
+        for gauge in node.measured:
             rank = owners.get(gauge.device or "")
             if rank is not None and gauge.unit not in _NO_AMOUNTS:
                 found.setdefault(rank, []).append(gauge)
@@ -35,6 +34,22 @@ def with_devices(
         _with(summary, found.get(rank) if (rank := summary.identity.rank) is not None else None)
         for summary in summaries
     ]
+
+
+def without_devices(nodes: Sequence[Window], users: Mapping[tuple[str, str], int]) -> list[Window]:
+    """What is left of the nodes' gauges: amounts of what no one rank is known to use."""
+    found = []
+    for node in nodes:
+        owners = _owners(node, users)
+        kept = [one for one in node.measured if one.unit not in _NO_AMOUNTS and (one.device or "") not in owners]
+        found.append(msgspec.structs.replace(node, gauge_columns=gauges_of(kept), gauges=[]))
+    return found
+
+
+def _owners(node: Window, users: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """The rank that uses a device, by its name, where one alone is known to."""
+    owners = {device: users.get((node.identity.node, pci_of(device))) for device in set(node.measured.devices)}
+    return {device: rank for device, rank in owners.items() if rank is not None}
 
 
 def _with(summary: Window, more: list[Gauge] | None) -> Window:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import msgspec
 
+from streams.device_gauges import without_devices
 from streams.gauges import GaugeTable, gauge_table
 from streams.view import AttemptView, AttemptWindow
 
 
 def node_table(view: AttemptView, window: AttemptWindow) -> GaugeTable:
-    """The gauges of the attempt's nodes, under the lowest rank of each; those of nodes without ranks are left out."""
+    """The gauges of the attempt's nodes, under the lowest rank of each; those of nodes without ranks are left out.
+
+    So are those of devices that one rank is known to use: they are compared as that rank's.
+    """
     lowest: dict[str, int] = {}
     for rank in sorted(view.members) if window.nodes else []:
         lowest.setdefault(view.node_of(rank), rank)
     found = []
-    for one in window.nodes:
+    for one in without_devices(window.nodes, window.users):
         if one.identity.node and one.identity.node in lowest:
             standing = msgspec.structs.replace(one.identity, rank=lowest[one.identity.node])
             found.append(msgspec.structs.replace(one, identity=standing))
