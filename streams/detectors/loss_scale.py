@@ -62,12 +62,12 @@ class LossScale(JobDetector[LossScaleConfig, LossScaleState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """A finding in each window in which steps are still skipped, and in which the scale is still on its floor."""
-        told: dict[str, Series] = {}
-        for summary in sorted(window.summaries, key=lambda one: (one.identity.rank is None, one.identity.rank)):
-            for series in summary.series if summary.identity.rank is not None else ():
-                kind = _kind_of(series.name)
-                if kind:
-                    told.setdefault(kind, series)
+        lowest: dict[str, tuple[int, Series]] = {}
+        for name, by_rank in window.series.items():
+            if kind := _kind_of(name):
+                first = min(by_rank, key=lambda one: one[0])
+                lowest[kind] = min(lowest.get(kind, first), first, key=lambda one: one[0])
+        told = {kind: series for kind, (_, series) in lowest.items()}
         for kind, series in sorted(told.items()):
             self._take(kind, series)
         return [] if over(view) else self._findings(view, window, told)

@@ -115,14 +115,11 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
 
     def _collect(self, window: AttemptWindow) -> None:
         courses = self.state.courses
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for series in summary.series:
-                if rank is None or kind_of(series.name) == "none":
-                    continue
-                if series.name not in courses and len(courses) >= MOST_NAMES:
-                    continue
-                course = courses.setdefault(series.name, Course())
+        for name, told in window.series.items():
+            if kind_of(name) == "none" or (name not in courses and len(courses) >= MOST_NAMES):
+                continue
+            course = courses.setdefault(name, Course())
+            for rank, series in told:
                 _begin_anew(course, rank, series.iterations[0])
                 for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
                     if value is not None and iteration > course.judged_to:
