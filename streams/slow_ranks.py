@@ -25,7 +25,7 @@ PAST_STEPS = 10
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a rank stood in those of the remembered steps that it reported, oldest first.
+    """How a rank stood in those of the remembered steps that it and a peer reported, oldest first.
 
     ``values`` and ``medians`` of its peers are in ns; ``flags`` is in which steps it stood out.
     """
@@ -148,7 +148,8 @@ def standings(table: StepTable, group: list[int], ranks: list[int], bounds: Boun
         if not table.places([rank]):
             continue
         column = places.index(table.places([rank])[0])
-        steps = np.flatnonzero(~np.isnan(values[:, column]))
+        # Nothing is known of a step without peers, not even that the rank is as fast as they are.
+        steps = np.flatnonzero(~np.isnan(values[:, column]) & (medians[:, column] > 0))
         found.append(
             Standing(
                 rank=rank,

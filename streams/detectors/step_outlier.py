@@ -158,7 +158,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             places=places_of(view, [one.rank for one in slow], table.ranks),
             waiting=held_up(view, self._tables, slow, config.steps, step),
             replica=of_their_replica(view, table, slow, config.steps, config.bounds),
-            unseen=is_replica_unseen(view, table, slow),
+            unseen=is_replica_unseen(view, table, slow, config.steps, config.bounds),
         )
         grounds = self._grounds(view, key, slow, others)
         named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []

@@ -129,6 +129,20 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             "slow_unseen",
             [3],
         ),
+        (
+            "one stage of a replica, the other without peers",
+            {"compute_ms": lambda rank, step: None if rank in (8, 9, 10, *range(12, 16)) else 400 * (1 + (rank == 3))},
+            {"layout": PIPELINE},
+            "slow_unseen",
+            [3],
+        ),
+        (
+            "one stage of a replica, the other too noisy to tell",
+            {"compute_ms": lambda rank, step: 400 * (1.3 if rank == 3 else 0.7 + step % 3 * 0.3 if rank == 11 else 1)},
+            {"layout": PIPELINE},
+            "slow_unseen",
+            [3],
+        ),
         ("one stage of a replica", {"compute_ms": slow(3)}, {"layout": PIPELINE}, "slow_against_peers", [3]),
         (
             "a tensor-parallel group",
