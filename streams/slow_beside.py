@@ -61,7 +61,7 @@ def with_its_group(
     if len(group) == 1 or not known <= group:
         return slow
     half = _part(slow, steps, 1 / 2)
-    return [*slow, *(one for one in _of(view, table, group - known, bounds) if _middle(one, steps) > half)]
+    return [*slow, *(one for one in _of(view, table, group - known, steps, bounds) if _middle(one, steps) > half)]
 
 
 def of_their_replica(
@@ -70,7 +70,9 @@ def of_their_replica(
     """Who is slow in other stages of the slow ranks' replica, by a third as much: what it is given takes longer."""
     known = {one.rank for one in slow}
     elsewhere = replica_elsewhere(view, known, table.ranks)
-    return [one for one in _of(view, table, elsewhere, bounds) if _middle(one, steps) > _part(slow, steps, 1 / 3)]
+    return [
+        one for one in _of(view, table, elsewhere, steps, bounds) if _middle(one, steps) > _part(slow, steps, 1 / 3)
+    ]
 
 
 def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds) -> bool:
@@ -80,7 +82,7 @@ def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing],
         return False
     since = min(one.times[one.onset(steps, bounds.ratio)] for one in slow)
     half = _part(slow, steps, 1 / 2)
-    others = _of(view, table, replica_elsewhere(view, known, table.ranks), bounds)
+    others = _of(view, table, replica_elsewhere(view, known, table.ranks), steps, bounds)
     return not any(_is_below(one, since, half) for one in others)
 
 
@@ -90,11 +92,11 @@ def _is_below(one: Standing, since: int, ratio: float) -> bool:
     return len(told) >= WITNESS_STEPS and float(np.median(told)) + noise_of(told) < ratio
 
 
-def _of(view: AttemptView, table: StepTable, ranks: set[int], bounds: Bounds) -> list[Standing]:
+def _of(view: AttemptView, table: StepTable, ranks: set[int], steps: int, bounds: Bounds) -> list[Standing]:
     found: list[Standing] = []
     for group in view.peer_groups() if ranks else []:
         if ranks & set(group):
-            found += standings(table, group, sorted(ranks & set(group)), bounds)
+            found += standings(table, group, sorted(ranks & set(group)), steps, bounds)
     return found
 
 
