@@ -7,7 +7,7 @@ import numpy as np
 
 from streams.places import Place, beside, replica_elsewhere
 from streams.robust import Bounds
-from streams.slow_ranks import Standing, standings
+from streams.slow_ranks import Standing, noise_of, standings
 from streams.step_tables import StepTables
 from streams.steps import StepTable
 from streams.view import AttemptView
@@ -21,7 +21,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """What there is beside slow ranks: how many ``more`` are slow, the places whose ranks they all are, ``waiting``.
 
     Those of them wait longer than their peers. ``replica`` are slow in other stages of the one replica they are of;
-    ``unseen`` is whether nothing is known of those stages.
+    ``unseen`` is whether those stages are not seen to be fast: what the replica is given may take longer.
     """
 
     more: int
@@ -61,7 +61,7 @@ def with_its_group(
     if len(group) == 1 or not known <= group:
         return slow
     half = _part(slow, steps, 1 / 2)
-    return [*slow, *(one for one in _of(view, table, group - known, bounds) if _middle(one, steps) > half)]
+    return [*slow, *(one for one in _of(view, table, group - known, steps, bounds) if _middle(one, steps) > half)]
 
 
 def of_their_replica(
@@ -70,20 +70,33 @@ def of_their_replica(
     """Who is slow in other stages of the slow ranks' replica, by a third as much: what it is given takes longer."""
     known = {one.rank for one in slow}
     elsewhere = replica_elsewhere(view, known, table.ranks)
-    return [one for one in _of(view, table, elsewhere, bounds) if _middle(one, steps) > _part(slow, steps, 1 / 3)]
+    return [
+        one for one in _of(view, table, elsewhere, steps, bounds) if _middle(one, steps) > _part(slow, steps, 1 / 3)
+    ]
 
 
-def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing]) -> bool:
-    """Whether the slow ranks' replica has other stages and no rank there has this timer."""
+def is_replica_unseen(view: AttemptView, table: StepTable, slow: list[Standing], steps: int, bounds: Bounds) -> bool:
+    """Whether the slow ranks' replica has other stages, and nobody there is surely less than half as slow."""
     known = {one.rank for one in slow}
-    return bool(replica_elsewhere(view, known, view.members)) and not replica_elsewhere(view, known, table.ranks)
+    if not replica_elsewhere(view, known, view.members):
+        return False
+    since = min(one.times[one.onset(steps, bounds.ratio)] for one in slow)
+    half = _part(slow, steps, 1 / 2)
+    others = _of(view, table, replica_elsewhere(view, known, table.ranks), steps, bounds)
+    return not any(_is_below(one, since, half) for one in others)
 
 
-def _of(view: AttemptView, table: StepTable, ranks: set[int], bounds: Bounds) -> list[Standing]:
+def _is_below(one: Standing, since: int, ratio: float) -> bool:
+    """Whether its ratio from a time on lies below another by more than what so many steps can tell."""
+    told = one.ratios[np.array(one.times) >= since]
+    return len(told) >= WITNESS_STEPS and float(np.median(told)) + noise_of(told) < ratio
+
+
+def _of(view: AttemptView, table: StepTable, ranks: set[int], steps: int, bounds: Bounds) -> list[Standing]:
     found: list[Standing] = []
     for group in view.peer_groups() if ranks else []:
         if ranks & set(group):
-            found += standings(table, group, sorted(ranks & set(group)), bounds)
+            found += standings(table, group, sorted(ranks & set(group)), steps, bounds)
     return found
 
 

@@ -25,9 +25,10 @@ PAST_STEPS = 10
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a rank stood in those of the remembered steps that it reported, oldest first.
+    """How a rank stood in those of the remembered steps that it and a peer reported, oldest first.
 
-    ``values`` and ``medians`` of its peers are in ns; ``flags`` is in which steps it stood out.
+    ``values`` and ``medians`` of its peers are in ns; ``flags`` is in which steps it stood out. ``unrest`` is by how
+    much ratios within its group move from one run of steps to the next (``unrest_of``).
     """
 
     rank: int
@@ -37,6 +38,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     medians: Array
     ratios: Array
     flags: npt.NDArray[np.bool_]
+    unrest: float = 0.0
 
     def flagged(self, steps: int) -> npt.NDArray[np.int64]:
         """The places of the last ``steps`` steps in which it stood out."""
@@ -58,9 +60,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return float(np.median(values[self.telling(steps)]))
 
     def is_beyond_noise(self, steps: int) -> bool:
-        """Whether its ratio is above 1 by more than what so few steps can tell, as they differ from each other."""
+        """Whether its ratio is above 1 by more than what so few steps can tell, as they differ from each other.
+
+        And by more than the load moves about within its group anyhow, as among experts.
+        """
         last = self.ratios[-steps:]
-        return float(np.median(last)) - 1 > noise_of(last)
+        middle = float(np.median(last))
+        return middle - 1 > noise_of(last) and float(np.log(middle)) > SPREADS * self.unrest
 
     def onset(self, steps: int, ratio: float) -> int:
         """The place of the step from which the rank keeps standing out.
@@ -108,8 +114,7 @@ def standing_out(table: StepTable, groups: list[list[int]], steps: int, share: f
     is passed over, as long as it has reported every other.
     """
     start = max(table.judged - 2 * steps, 0)
-    there = ~np.isnan(table.values(start, table.judged))
-    last = there & (np.cumsum(there[::-1], axis=0)[::-1] <= steps)
+    last = _last(table.values(start, table.judged), steps)
     count = last.sum(axis=0)
     flagged = (last & table.flags[start : table.judged]).sum(axis=0)
     often = (count >= steps) & (flagged >= share * count)
@@ -137,30 +142,51 @@ def largest(table: StepTable, ranks: list[int], steps: int, most: int) -> list[i
     return sorted(sorted(ranks, key=dict(zip(ranks, (-middles).tolist(), strict=True)).__getitem__)[:most])
 
 
-def standings(table: StepTable, group: list[int], ranks: list[int], bounds: Bounds) -> list[Standing]:
-    """How each of the ``ranks`` stood against its ``group`` in all steps that are remembered."""
+def standings(table: StepTable, group: list[int], ranks: list[int], steps: int, bounds: Bounds) -> list[Standing]:
+    """How each of the ``ranks`` stood against its ``group`` in all that are remembered; ``steps`` make a run."""
     places = table.places(group)
     values = table.values(0, table.judged)[:, places]
     _, ratios, medians = contrast(values, bounds)
     flags = table.flags[: table.judged, places]
+    unrest = unrest_of(np.where(np.isnan(values) | (medians == 0), np.nan, ratios), steps)
     found = []
     for rank in ranks:
         if not table.places([rank]):
             continue
         column = places.index(table.places([rank])[0])
-        steps = np.flatnonzero(~np.isnan(values[:, column]))
+        # Nothing is known of a step without peers, not even that the rank is as fast as they are.
+        told = np.flatnonzero(~np.isnan(values[:, column]) & (medians[:, column] > 0))
         found.append(
             Standing(
                 rank=rank,
-                iterations=[table.iterations[step] for step in steps],
-                times=[table.times[step] for step in steps],
-                values=values[steps, column],
-                medians=medians[steps, column],
-                ratios=ratios[steps, column],
-                flags=flags[steps, column],
+                iterations=[table.iterations[step] for step in told],
+                times=[table.times[step] for step in told],
+                values=values[told, column],
+                medians=medians[told, column],
+                ratios=ratios[told, column],
+                flags=flags[told, column],
+                unrest=unrest,
             )
         )
     return found
+
+
+def unrest_of(ratios: Array, steps: int) -> float:
+    """By how much runs of steps differ from the next ones, of [step, rank] ratios: sigma of the log of a run's median.
+
+    It is taken from the MAD: noise from step to step does not tell how a load moves about that stays for some steps. A
+    single change, as of one that has become slow, does not matter. Of few steps runs are half as long; 0 where there is
+    no second run.
+    """
+    length = steps if len(ratios) >= 3 * steps else max(steps // 2, 1)
+    runs = len(ratios) // length
+    if runs < 2:
+        return 0.0
+    kept = ratios[len(ratios) - runs * length :].reshape(runs, length, -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        changes = np.abs(np.diff(np.log(median_of(kept.transpose(0, 2, 1))), axis=0))
+    known = changes[np.isfinite(changes)]
+    return 1.4826 * float(np.median(known)) / float(np.sqrt(2)) if len(known) else 0.0
 
 
 class Shift(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,12 +246,27 @@ def changed_alike(table: StepTable, ranks: list[int], steps: int) -> list[int]:
     )
 
 
+def with_a_past(table: StepTable, steps: int) -> set[int]:
+    """The ranks of which it is known how long their last steps take beside their first."""
+    return {rank for rank, shift in zip(table.ranks, _shifts(table, steps).tolist(), strict=True) if np.isfinite(shift)}
+
+
 def _shifts(table: StepTable, steps: int) -> Array:
     """How many times as long each rank's last ``steps`` steps take as its first, in the middle; NaN if not known."""
-    recent = table.values(max(table.judged - steps, 0), table.judged)
-    enough = np.count_nonzero(~np.isnan(recent), axis=0) * 2 >= steps
+    recent = table.values(max(table.judged - 2 * steps, 0), table.judged)
+    last = _last(recent, steps)
+    enough = np.count_nonzero(last, axis=0) * 2 >= steps
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(enough & (table.bases > 0), median_of(recent.T) / table.bases, np.nan)
+        return np.where(enough & (table.bases > 0), median_of(np.where(last, recent, np.nan).T) / table.bases, np.nan)
+
+
+def _last(values: Array, steps: int) -> npt.NDArray[np.bool_]:
+    """Which of [step, rank] values are a rank's last ``steps``."""
+    there = ~np.isnan(values)
+    if there[-steps:].all():
+        there[:-steps] = False
+        return there
+    return there & (np.cumsum(there[::-1], axis=0, dtype=np.int32)[::-1] <= steps)
 
 
 def onset_of(ratios: Array, height: float, ratio: float) -> int:

@@ -117,8 +117,8 @@ class StepTable:
         columns = self._columns(ranks)
         lengths = np.array([len(one.iterations) for one in found])
         ends = np.cumsum(lengths)
-        iterations = np.array(list(chain.from_iterable([one.iterations for one in found])), dtype=np.int64)
-        times = np.array(list(chain.from_iterable([one.times for one in found])), dtype=np.int64)
+        iterations = _iterations_of(found, int(ends[-1]))
+        times = np.fromiter(chain.from_iterable([one.times for one in found]), np.int64, int(ends[-1]))
         values = np.array(list(chain.from_iterable([one.values for one in found])), dtype=np.float64)
         latest = iterations[_last_in_time(times, ends - lengths)]
         nth = np.arange(len(times)) - np.repeat(ends - lengths - self._gave[columns], lengths)
@@ -252,6 +252,14 @@ def _codes_of(values: Array, scales: Array | float = 1.0) -> Codes:
         scaled = values * scales
         places = np.rint(np.log(scaled) / _APART) + 2
     return np.where(scaled < 1, 1, np.clip(places, 2, 2**16 - 1)).astype(np.uint16)
+
+
+def _iterations_of(found: list[Series], count: int) -> npt.NDArray[np.int64]:
+    """All iterations, series by series. Ranks that train together mostly report the same ones."""
+    first = found[0].iterations
+    if all(one.iterations == first for one in found):
+        return np.tile(np.array(first, dtype=np.int64), len(found))
+    return np.fromiter(chain.from_iterable([one.iterations for one in found]), np.int64, count)
 
 
 def _last_in_time(times: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

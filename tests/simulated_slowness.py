@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from math import exp
 from typing import Literal
 
 import msgspec
@@ -36,19 +37,33 @@ Kind = Literal[
     "first rank",
     "synchronised",
     "units",
+    "replica grows",
+    "roles",
+    "slow in its role",
+    "routed",
+    "pauses",
+    "leaves",
+    "two nodes",
+    "older node",
+    "half older",
+    "loader process",
 ]
 KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
 PLAIN: tuple[Kind, ...] = ("slow rank", "slow loader", "slow node", "slow trend")
 """What is to be named where it is big and all is seen."""
 WINDOW_S = 10.0
 PER_NODE = 4
+PAUSE_STEPS = 25
+ROLES = ("actor", "critic", "reference")
+WORK_OF_ROLES = {"rollout": 1.0, "actor": 0.6, "critic": 0.4, "reference": 0.2}
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """A job and what happens to it. ``factor`` is how many times as long it takes, from step ``begin`` on.
 
     ``lost`` are ranks without timers, ``late`` ranks whose windows come one later; each value is missing with
-    probability ``gaps``; ``joined`` is the first step of the last rank.
+    probability ``gaps``; ``joined`` is the first step of the last rank, ``left`` its last one. ``slowed`` is from which
+    step on all ranks take a third longer, ``leaks`` whose memory grows, ``step_s`` about how long a step takes.
     """
 
     shape: Shape
@@ -64,15 +79,33 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     late: frozenset[int] = frozenset()
     gaps: float = 0.0
     joined: int = 0
+    left: int = 1 << 30
+    per_node: int = PER_NODE
+    slowed: int = 1 << 30
+    leaks: int | None = None
+    step_s: float = 0.4
+
+    def on_its_node(self, rank: int) -> bool:
+        """Whether a rank is on the node of the chosen one."""
+        return rank // self.per_node == self.rank // self.per_node
+
+    def role(self, rank: int) -> str:
+        """What the rank does in a job of reinforcement learning; there replicas have parts of their own."""
+        if self.kind not in ("roles", "slow in its role"):
+            return ""
+        data = self.shape.at(rank)[1]
+        return "rollout" if 2 * data < self.shape.data else ROLES[data % len(ROLES)]
 
     @property
     def guilty(self) -> set[int]:
         """Who may be named."""
-        if self.kind == "slow node":
-            return {rank for rank in self.shape.ranks if rank // PER_NODE == self.rank // PER_NODE}
-        if self.kind in ("slow rank", "slow now and then", "slow trend", "slow loader", "moves"):
+        if self.kind in ("slow node", "two nodes", "older node"):
+            return {rank for rank in self.shape.ranks if self.on_its_node(rank)}
+        if self.kind == "loader process":
+            return {self.rank}
+        if self.kind in ("slow rank", "slow now and then", "slow trend", "slow loader", "moves", "slow in its role"):
             return set(self.shape.members(self.shape.group("tp", self.rank)))
-        if self.kind == "long replica" and self.shape.stages == 1:
+        if self.kind in ("long replica", "replica grows") and self.shape.stages == 1:
             # It looks like a slow rank, or a slow group, that nothing tells from it.
             return set(self.shape.members(self.shape.group("tp", self.rank)))
         return set()
@@ -86,7 +119,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             "slow loader": on and rank == self.rank,
             "slow trend": on and rank == self.rank,
             "slow now and then": on and rank == self.rank and dice.random() < 0.75,
-            "slow node": on and rank in self.guilty,
+            "slow node": on and self.on_its_node(rank),
+            "two nodes": on and self.on_its_node(rank),
+            "older node": self.on_its_node(rank),
+            "half older": rank // self.per_node % 2 == 0,
+            "slow in its role": on and rank == self.rank,
+            "replica grows": on and data == self.shape.at(self.rank)[1],
+            "pauses": rank == 0 and step % PAUSE_STEPS == PAUSE_STEPS - 1,
             "stage by design": stage == self.shape.stages - 1,
             "stage grows": on and stage == self.shape.stages - 1,
             "turns": rank == (step * 7 + step // 5) % ranks,
@@ -99,8 +138,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     def work(self, dice: random.Random, step: int, rank: int) -> tuple[float, float]:
         """How many times as long compute and loading take."""
+        usual = WORK_OF_ROLES.get(self.role(rank), 1.0)
         if not self.is_slow(dice, step, rank):
-            return 1.0, 1.0
+            return usual, 1.0
+        if self.kind == "slow in its role":
+            return usual * self.factor, 1.0
         if self.kind == "slow loader":
             return 1.0, 1 + 10 * (self.factor - 1)
         grown = 1 + 0.02 * (step - self.begin) if self.kind == "slow trend" else self.factor
@@ -122,12 +164,23 @@ def played(scene: Scene) -> list[dict[int, Step]]:
     dice = random.Random(scene.seed)
     shape = scene.shape
     found = []
+    routed = dict.fromkeys(shape.ranks, 0.0)
     for step in range(scene.steps):
+        if scene.kind == "routed":
+            # Experts come into favour and fall out of it again, each for some ten steps.
+            routed = {rank: 0.9 * log + dice.gauss(0, 0.13 * (scene.factor - 1)) for rank, log in routed.items()}
         lengths = {copy: dice.lognormvariate(0, 0.35) if scene.kind == "lengths" else 1.0 for copy in range(shape.data)}
         work = {}
         for rank in shape.ranks:
             compute, loading = scene.work(dice, step, rank)
-            grown = 400.0 * compute * lengths[shape.at(rank)[1]]
+            grown = (
+                1000
+                * scene.step_s
+                * compute
+                * (4 / 3 if step >= scene.slowed else 1)
+                * lengths[shape.at(rank)[1]]
+                * exp(routed[rank])
+            )
             work[rank] = (
                 20.0 * loading * dice.lognormvariate(0, 2 * scene.noise),
                 grown * dice.lognormvariate(0, scene.noise),
@@ -139,7 +192,8 @@ def played(scene: Scene) -> list[dict[int, Step]]:
         replica = {
             rank: max(own[r] for r in shape.ranks if shape.at(r)[1] == shape.at(rank)[1]) for rank in shape.ranks
         }
-        whole = max(replica.values()) + 15
+        paused = scene.kind == "pauses" and step % PAUSE_STEPS == PAUSE_STEPS - 1
+        whole = max(replica.values()) + (9000 if paused else 15)
         found.append(
             {
                 rank: Step(work[rank][0], together[rank], replica[rank] - own[rank], whole - replica[rank], whole)
@@ -163,11 +217,13 @@ def windows_of(scene: Scene) -> Iterator[tuple[int, list[Window]]]:
         within = [row for row in rows if start <= row[1] < start + WINDOW_S]
         found = []
         for rank in scene.shape.ranks:
-            mine = [row for row in within if rank != scene.shape.ranks[-1] or row[0] > scene.joined]
+            mine = [row for row in within if rank != scene.shape.ranks[-1] or scene.joined < row[0] <= scene.left]
             summary = _summary(scene, dice, rank, start, mine, drifts[rank])
             if rank in scene.late:
                 summary, held[rank] = held.get(rank, _summary(scene, dice, rank, start, [], drifts[rank])), summary
             found.append(msgspec.structs.replace(summary, start=at(start), end=at(start + WINDOW_S)))
+            if scene.kind == "loader process":
+                found.append(_of_loader(scene, dice, rank, start, mine))
         yield at(start + WINDOW_S), found
 
 
@@ -201,7 +257,7 @@ def _summary(
     last = rows[-1] if rows else None
     return Window(
         id=stable_id("window", rank, at(start)),
-        identity=identity(rank, PER_NODE),
+        identity=identity(rank, scene.per_node, role=scene.role(rank)),
         start=at(start),
         end=at(start + WINDOW_S),
         phase="train",
@@ -212,6 +268,26 @@ def _summary(
         iteration_time=at(last[1]) if last else None,
         series=sorted(series, key=lambda one: one.name),
         drifts=drift.observe(series),
+    )
+
+
+def _of_loader(
+    scene: Scene, dice: random.Random, rank: int, start: float, rows: list[tuple[int, float, dict[int, Step]]]
+) -> Window:
+    """What the rank's own loader says, which is a process of its own."""
+    slow = {number: scene.factor if rank == scene.rank and number > scene.begin else 1.0 for number, _, _ in rows}
+    fetched = Series(
+        name="fetch_ms",
+        iterations=[number for number, _, _ in rows],
+        times=[at(time) for _, time, _ in rows],
+        values=[300.0 * slow[number] * dice.lognormvariate(0, scene.noise) for number, _, _ in rows],
+    )
+    return Window(
+        id=stable_id("window", rank, at(start), "loader"),
+        identity=identity(rank, scene.per_node, process_type="dataloader"),
+        start=at(start),
+        end=at(start + WINDOW_S),
+        series=[fetched] if rows else [],
     )
 
 
@@ -252,6 +328,14 @@ def drawn(seed: int, kind: Kind | None = None, *, clear: bool = False) -> Scene:
         noise=dice.choice([0.02, 0.05]) if clear else dice.choice([0.01, 0.04, 0.1]),
         layout=dice.random() < 0.6,
     )
+    if scene.kind == "two nodes":
+        scene = msgspec.structs.replace(scene, shape=Shape(1, 4, 1), per_node=2, rank=scene.rank % 4)
+        ranks = list(scene.shape.ranks)
+    if scene.kind == "leaves":
+        scene = msgspec.structs.replace(scene, left=scene.begin + 20)
+    if scene.kind in ("roles", "slow in its role") and not scene.layout:
+        # Who tells neither roles nor stages is not told apart.
+        scene = msgspec.structs.replace(scene, layout=True)
     if clear or scene.kind == "moves":
         return scene
     return msgspec.structs.replace(

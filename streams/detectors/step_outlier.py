@@ -11,14 +11,24 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Area, Suspect
+from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.places import beside, places_of
+from streams.places import Place, beside, places_of
 from streams.robust import Bounds
 from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
 from streams.slow_episodes import Episodes
-from streams.slow_ranks import Standing, changed_alike, flag_steps, largest, shifted, standing_out, standings
+from streams.slow_ranks import (
+    Shift,
+    Standing,
+    changed_alike,
+    flag_steps,
+    largest,
+    shifted,
+    standing_out,
+    standings,
+    with_a_past,
+)
 from streams.stall import over
 from streams.step_tables import StepTables
 from streams.steps import StepColumns, StepTable
@@ -131,7 +141,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         slow: list[Standing] = []
         for group, ranks in zip(groups, out, strict=True):
             if shown.intersection(ranks):
-                slow += standings(table, group, sorted(shown.intersection(ranks)), config.bounds)
+                slow += standings(table, group, sorted(shown.intersection(ranks)), config.steps, config.bounds)
         # What takes longer than the step that it is part of is in another unit, or of more than this step.
         longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
         slow = [
@@ -144,10 +154,12 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         if slow:
             slow = with_its_group(view, table, slow, config.steps, config.bounds)
         known = self.state.slow.setdefault(key, Episodes())
+        place = self._shifted_place(view, key, {*known.ranks, *(one.rank for one in slow)}, longest, step)
+        if place is not None:
+            return self._of_a_place(view, window, key, *place, step)
+        self.state.shifted.pop(key, None)
         known.note(slow, table.total, config.steps, config.bounds.ratio)
-        if slow:
-            return self._finding(view, window, key, slow, len(apart - shown), step)
-        return self._of_a_place(view, window, key, longest, step)
+        return self._finding(view, window, key, slow, len(apart - shown), step) if slow else None
 
     def _finding(
         self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
@@ -158,7 +170,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             places=places_of(view, [one.rank for one in slow], table.ranks),
             waiting=held_up(view, self._tables, slow, config.steps, step),
             replica=of_their_replica(view, table, slow, config.steps, config.bounds),
-            unseen=is_replica_unseen(view, table, slow),
+            unseen=is_replica_unseen(view, table, slow, config.steps, config.bounds),
         )
         grounds = self._grounds(view, key, slow, others)
         named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
@@ -177,7 +189,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             symptom="slowdown",
             area="workload" if grounds in WORKLOAD else _area(key),
             grounds=grounds,
-            severity="critical" if impact >= config.critical else "warning",
+            severity=_severity(grounds, impact, config.critical),
             text=self._text(_timer(key), worst, others),
             peers=f"peers' median {worst.middle(worst.medians, config.steps) / 1e6:.1f} ms; {impact:.0%} of a step",
             iteration=first.iteration,
@@ -190,13 +202,13 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         """Why these ranks are singled out, or nobody is."""
         ranks, table, config = [one.rank for one in slow], self._tables[key], self.config
         places, waiting = others.places, others.waiting
-        share = len(ranks) / len(table.ranks)
+        share = self._share(view, table, ranks)
         whole_node = any(one.kind == "node" for one in places) and share <= NODE_SHARE
         known = self.state.slow[key]
         changed = known.all_changed([rank for rank in ranks if rank not in waiting])
         # Who is of a stage that nobody knows of has changed with it, seen or unseen.
-        based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
-        unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
+        known_past = with_a_past(table, config.steps)
+        unseen = 0 if view.knows_layout else len(set(view.members) - known_past) / len(view.members)
         alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
         for holds, grounds in (
             (known.has_moved(table.total), "rotating"),
@@ -204,29 +216,44 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             (others.replica and not whole_node, "slow_replica"),
             (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
             (set(waiting) == set(ranks), "slow_but_waits"),
+            (others.unseen and not whole_node, "slow_unseen"),
             (changed and not alike, "slow_and_changed"),
             (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
-            (others.unseen, "slow_unseen"),
             (changed, "slow_perhaps_with_others"),
         ):
             if holds:
                 return grounds
         return "slow_against_peers"
 
-    def _of_a_place(
-        self, view: AttemptView, window: AttemptWindow, key: str, longest: float, step: int
-    ) -> Anomaly | None:
-        """All ranks of a place, which have no peers or are half of them, against their own past and nobody else."""
+    def _share(self, view: AttemptView, table: StepTable, ranks: list[int]) -> float:
+        """Which share of their peers these are, at most; 0 where it may be one alone of their tensor-parallel group."""
+        slow, reporting = set(ranks), set(table.ranks)
+        if slow <= beside(view, ranks[0], table.ranks):
+            return 0.0
+        groups = [set(group) & reporting for group in view.peer_groups()]
+        return max(len(group & slow) / len(group) for group in groups if group & slow)
+
+    def _shifted_place(
+        self, view: AttemptView, key: str, slow: set[int], longest: float, step: int
+    ) -> tuple[Shift, list[Place]] | None:
+        """All ranks of a place, which have no peers or are half of them, against their own past and nobody else.
+
+        What else is ``slow`` must be of that place: among so few fast ones now one, now another stands out.
+        """
         table, config = self._tables[key], self.config
         found = shifted(table, config.steps, config.bounds.ratio)
-        places = (
-            places_of(view, found.ranks, table.ranks) if found and self._lacks_peers(view, table, found.ranks) else []
-        )
-        excess = found.after - found.before if found else 0.0
-        moved = bool(self.state.slow[key].ranks) or self.state.slow[key].has_moved(table.total)
-        if found is None or moved or not places or excess < config.impact * step or found.after > longest:
-            self.state.shifted.pop(key, None)
+        if found is None or not slow <= set(found.ranks) or self.state.slow[key].has_moved(table.total):
             return None
+        excess = found.after - found.before
+        if excess < config.impact * step or found.after > longest or not self._lacks_peers(view, table, found.ranks):
+            return None
+        places = places_of(view, found.ranks, table.ranks)
+        return (found, places) if places else None
+
+    def _of_a_place(
+        self, view: AttemptView, window: AttemptWindow, key: str, found: Shift, places: list[Place], step: int
+    ) -> Anomaly:
+        excess = found.after - found.before
         iteration, time = self.state.shifted.setdefault(key, (found.iteration, found.time))
         by_design = [one for one in places if one.kind in BY_DESIGN]
         grounds = "slow_stage" if by_design else "slow_replica" if places[0].kind == "replica" else "slow_place"
@@ -240,7 +267,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             symptom="slowdown",
             area="workload" if grounds in WORKLOAD else _area(key),
             grounds=grounds,
-            severity="critical" if excess >= config.critical * step else "warning",
+            severity="critical" if excess >= self.config.critical * step else "warning",
             text=f"{_timer(key)} of {said_ranks(found.ranks)}, all of {places[0].name}, rose from "
             f"{found.before / 1e6:.1f} to {found.after / 1e6:.1f} ms",
             peers=f"nobody else's did; {excess / step:.0%} of a step",
@@ -274,6 +301,13 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         )
         weight = flagged / self.config.steps + min(1.0, one.excess(self.config.steps) / step)
         return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
+
+
+def _severity(grounds: str, impact: float, critical: float) -> Severity:
+    """What rank 0 does more by design is nothing to wake anybody for."""
+    if grounds == "slow_first_rank":
+        return "info"
+    return "critical" if impact >= critical else "warning"
 
 
 def _timer(key: str) -> str:

@@ -44,7 +44,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding for each timer that shifted in this window; information, it never pages by itself."""
-        fresh: dict[str, list[int]] = {}
+        fresh: dict[str, set[int]] = {}
         self._remember(window)
         for summary in window.summaries:
             for drift in summary.drifts:
@@ -52,17 +52,18 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
                     continue
                 drifts = self.state.drifts.setdefault(drift.metric, {})
                 if drift.after < drift.before:
-                    # It is back where it was.
+                    # It is back where it was, maybe within the window in which it shifted.
                     drifts.pop(summary.identity.rank, None)
+                    fresh.get(drift.metric, set()).discard(summary.identity.rank)
                 else:
                     drifts[summary.identity.rank] = drift
-                    fresh.setdefault(drift.metric, []).append(summary.identity.rank)
+                    fresh.setdefault(drift.metric, set()).add(summary.identity.rank)
         if over(view):
             return []
         return [
-            self._finding(view, window, timer, ranks)
-            for timer, ranks in sorted(fresh.items())
-            if self._has_peers(timer)
+            self._finding(view, window, timer, sorted(fresh[timer]))
+            for timer in sorted(fresh)
+            if fresh[timer] and self._has_peers(timer)
         ]
 
     def _remember(self, window: AttemptWindow) -> None:
@@ -78,7 +79,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
         drifts = self.state.drifts[timer]
         own = len(drifts) <= max(1, self.config.few * len(view.members))
         first = min((drifts[rank] for rank in ranks), key=lambda drift: drift.time)
-        suspects = [view.suspect(rank, 0.6, _why(drifts[rank])) for rank in sorted(ranks)] if own else []
+        suspects = [view.suspect(rank, 0.6, _why(drifts[rank])) for rank in ranks] if own else []
         return self.anomaly(
             window,
             timer,

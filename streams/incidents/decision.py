@@ -54,7 +54,7 @@ class Reason(Enum):
     BUSY = "one is hardly ever seen waiting and uses more CPU, while peers of its role and stage mostly wait"
     BUSY_ALONE = "one is hardly ever seen waiting while its peers mostly wait, as it always was"
     SLOW_FIRST_RANK = "only rank 0 is slower, and always was; it may do more than its peers by design"
-    SLOW_UNSEEN = "one is slower than its peers, and of the other stages of its replica nothing was observed"
+    SLOW_UNSEEN = "one is slower than its peers, and too little was observed of the other stages of its replica"
     SLOW_BUT_WAITS = "one works longer than its peers and waits longer too, so others hold it up as well"
     SLOW_STAGE = "all ranks of one stage or expert group are slow, as they may be by design"
     SLOW_REPLICA = "all stages of one replica are slow, as with longer inputs"

@@ -72,3 +72,17 @@ def test_a_whole_steps_shift_and_a_job_that_is_over_say_nothing() -> None:
     assert findings([5], metric="allreduce_ms") == [[]]
     assert findings([5], total=10) == [[]]
     assert findings([]) == [[]]
+
+
+def test_one_that_shifts_and_is_back_within_a_window_is_not_told() -> None:
+    back = msgspec.structs.replace(drift(), before=150.0, after=100.0)
+    drifts = {0: [drift(), back], 1: [drift(), msgspec.structs.replace(drift(), iteration=60, after=180.0)]}
+    found = run(
+        TimerShift(),
+        new_view(),
+        [
+            closed(stepping(r, 0, first=1, series=[series("compute_ms", 1, [100.0] * 10)]) for r in range(RANKS)),
+            closed((summary(rank, 10, drifts=drifts.get(rank, [])) for rank in range(RANKS)), 10),
+        ],
+    )
+    assert named(found[1]) == [[1]]

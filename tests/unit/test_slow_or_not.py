@@ -129,6 +129,41 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             "slow_unseen",
             [3],
         ),
+        (
+            "one stage of a replica, the other without peers",
+            {"compute_ms": lambda rank, step: None if rank in (8, 9, 10, *range(12, 16)) else 400 * (1 + (rank == 3))},
+            {"layout": PIPELINE},
+            "slow_unseen",
+            [3],
+        ),
+        (
+            "one stage of a replica, the other too noisy to tell",
+            {"compute_ms": lambda rank, step: 400 * (1.3 if rank == 3 else 0.7 + step % 3 * 0.3 if rank == 11 else 1)},
+            {"layout": PIPELINE},
+            "slow_unseen",
+            [3],
+        ),
+        (
+            "one stage of a replica, which has changed, the other unseen",
+            {"compute_ms": lambda rank, step: None if rank == 11 else 400 * (1 + 0.8 * (rank == 3 and step >= 50))},
+            {"layout": PIPELINE},
+            "slow_unseen",
+            [3],
+        ),
+        (
+            "most of a stage's ranks that have a past",
+            {"compute_ms": lambda rank, step: None if rank == 8 else 400.0 * (1.6 if rank in (9, 10, 11) else 1)},
+            {"layout": PIPELINE, "per_node": 4},
+            "many_slow",
+            [],
+        ),
+        (
+            "one node of two, of which not all stand out in each window",
+            {"compute_ms": lambda rank, step: 400.0 * (1 + 0.6 * (rank > 1 and step >= 50))},
+            {"ranks": 4, "layout": {"pp": 1, "dp": 4, "tp": 1, "cp": 1}},
+            "slow_place",
+            [2, 3],
+        ),
         ("one stage of a replica", {"compute_ms": slow(3)}, {"layout": PIPELINE}, "slow_against_peers", [3]),
         (
             "a tensor-parallel group",
@@ -215,6 +250,10 @@ def test_who_takes_turns_is_not_named_though_one_comes_out_on_top() -> None:
     heavy = dice.random((200, 16)) < 0.4
     heavy[:, 5] = dice.random(200) < 0.6
     assert last(windows({"compute_ms": lambda rank, step: 400.0 * (1.6 if heavy[step, rank] else 1)})) == []
+
+
+def test_what_rank_0_does_more_by_design_wakes_nobody() -> None:
+    assert [one.severity for one in last(windows({"compute_ms": slow(0)}))] == ["info"]
 
 
 def test_slowness_that_lasts_longer_than_is_remembered_stays_what_it_was() -> None:
