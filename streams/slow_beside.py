@@ -21,7 +21,9 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """What there is beside slow ranks: how many ``more`` are slow, the places whose ranks they all are, ``waiting``.
 
     Those of them wait longer than their peers. ``replica`` are slow in other stages of the one replica they are of;
-    ``unseen`` is whether those stages are not seen to be fast: what the replica is given may take longer.
+    ``unseen`` is whether those stages are not seen to be fast: what the replica is given may take longer. Timers of the
+    ``unaccounted`` leave much of their steps open, so that a slow rank may wait for them; ``within`` is whether it may
+    wait within this timer for its own group.
     """
 
     more: int
@@ -29,6 +31,8 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[int]
     replica: list[Standing]
     unseen: bool = False
+    unaccounted: list[int] = []
+    within: bool = False
 
 
 def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:

@@ -1,6 +1,8 @@
-"""The tables of steps of a job: one for each timer of own work and of waiting, role and kind of process."""
+"""The tables of steps of a job: one for each timer, role and kind of process."""
 
 from __future__ import annotations
+
+from bisect import bisect_left
 
 import msgspec
 import numpy as np
@@ -12,7 +14,7 @@ from streams.timers import Kind, kind_of_timer, plain_timer, scale_ns
 from streams.view import AttemptView, AttemptWindow
 
 MOST_TABLES = 32
-"""Of own work, and of waiting."""
+"""Of each kind of timers."""
 
 
 class TableKey(msgspec.Struct, frozen=True, order=True):
@@ -78,7 +80,7 @@ class StepTables:
         )
 
     def of(self, kind: Kind) -> list[str]:
-        """The keys of own work, or of waiting, as they are written down."""
+        """The keys of timers of this kind, as they are written down."""
         return [text for text in sorted(self._tables) if text.startswith(f"{kind}|")]
 
     def waiting(self, ranks: list[int], steps: int) -> Array:
@@ -87,26 +89,53 @@ class StepTables:
         Only who has all the timers that any of them has can be compared.
         """
         tables = [self._tables[text] for text in self.of("wait")]
-        told = [_middles(table, ranks, steps) for table in tables if table.places(ranks)]
+        told = [
+            _middles(table, ranks, max(table.judged - steps, 0), table.judged)
+            for table in tables
+            if table.places(ranks)
+        ]
         told = [one for one in told if np.isfinite(one).any()]
         return np.sum(told, axis=0) if told else np.full(len(ranks), np.nan)
+
+    def open_time(self, ranks: list[int], first: int, behind: int | None) -> Array:
+        """How much of a step (ns) none of a rank's timers covers, from one iteration to before another.
+
+        Timers may lie within each other, so what is left may be below 0: ranks can be compared, the number means
+        nothing. NaN where a rank does not time its whole steps, or lacks a timer that most have.
+        """
+        left = np.full(len(ranks), -np.inf)
+        for text in self.of("total"):
+            total = _middles(self._tables[text], ranks, *_between(self._tables[text], first, behind))
+            left = np.fmax(left, total)
+        for kind in ("own", "wait", "mixed"):
+            for text in self.of(kind):
+                middles = _middles(self._tables[text], ranks, *_between(self._tables[text], first, behind))
+                lacking = np.isnan(middles)
+                left = np.where(lacking, np.nan if 2 * lacking.sum() < len(ranks) else left, left - middles)
+        return np.where(np.isfinite(left), left, np.nan)
+
+
+def _between(table: StepTable, first: int, behind: int | None) -> tuple[int, int]:
+    """The judged steps from one iteration to before another."""
+    steps = table.iterations[: table.judged]
+    return bisect_left(steps, first), len(steps) if behind is None else bisect_left(steps, behind)
 
 
 def _column_of(
     found: dict[TableKey, dict[str, dict[int, Series]]], name: str, process_type: str, role: str
 ) -> dict[int, Series] | None:
-    """Where the series of this name belong, by rank; null for what is no timer, or of more than own work or waiting."""
+    """Where the series of this name belong, by rank; null for what is no timer."""
     kind = kind_of_timer(name)
-    if kind in ("mixed", "total", "none"):
+    if kind == "none":
         return None
     return found.setdefault(TableKey(kind, process_type, role, plain_timer(name)), {}).setdefault(name, {})
 
 
-def _middles(table: StepTable, ranks: list[int], steps: int) -> Array:
-    """Each rank's median (ns) over the last ``steps`` judged steps; NaN where it reported none."""
+def _middles(table: StepTable, ranks: list[int], start: int, stop: int) -> Array:
+    """Each rank's median (ns) over the judged steps ``start`` to ``stop``; NaN where it reported none."""
     found = np.full(len(ranks), np.nan)
     known = [at for at, rank in enumerate(ranks) if table.places([rank])]
-    values = table.values(max(table.judged - steps, 0), table.judged)
+    values = table.values(start, stop)
     if len(values):
         found[known] = median_of(values[:, table.places(ranks)].T)
     return found

@@ -357,6 +357,8 @@ _SYMPTOM = {
             "slow_first_rank",
             "slow_unseen",
             "slow_but_waits",
+            "slow_or_waits",
+            "slow_within_group",
             "slow_stage",
             "slow_replica",
             "rotating",

@@ -14,6 +14,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.held_within import unaccounted, within_its_group
 from streams.places import Place, beside, places_of
 from streams.robust import Bounds
 from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
@@ -48,6 +49,8 @@ SINGLED_OUT = (
     "slow_against_peers",
     "slow_first_rank",
     "slow_unseen",
+    "slow_or_waits",
+    "slow_within_group",
     "slow_replica",
     "slow_stage",
 )
@@ -114,7 +117,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a table and window; the slow ranks of one timer stand in it together."""
         self._tables.collect(view, window)
-        for key in self._tables.of("wait"):
+        for key in (key for kind in ("wait", "mixed", "total") for key in self._tables.of(kind)):
             self._settle(self._tables[key])
         judged = [key for key in self._tables.of("own") if self._judge(view, self._tables[key])]
         step = view.clock.step_ns
@@ -171,6 +174,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             waiting=held_up(view, self._tables, slow, config.steps, step),
             replica=of_their_replica(view, table, slow, config.steps, config.bounds),
             unseen=is_replica_unseen(view, table, slow, config.steps, config.bounds),
+            unaccounted=unaccounted(view, self._tables, slow, config.steps, step),
+            within=_area(key) != "data" and within_its_group(view, self._tables, key, [one.rank for one in slow]),
         )
         grounds = self._grounds(view, key, slow, others)
         named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
@@ -216,6 +221,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             (others.replica and not whole_node, "slow_replica"),
             (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
             (set(waiting) == set(ranks), "slow_but_waits"),
+            (others.unaccounted, "slow_or_waits"),
+            (others.within and not (whole_node and _several_groups(view, ranks)), "slow_within_group"),
             (others.unseen and not whole_node, "slow_unseen"),
             (changed and not alike, "slow_and_changed"),
             (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
@@ -257,6 +264,9 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         iteration, time = self.state.shifted.setdefault(key, (found.iteration, found.time))
         by_design = [one for one in places if one.kind in BY_DESIGN]
         grounds = "slow_stage" if by_design else "slow_replica" if places[0].kind == "replica" else "slow_place"
+        within = _area(key) != "data" and within_its_group(view, self._tables, key, found.ranks)
+        if grounds == "slow_place" and within and not _several_groups(view, found.ranks):
+            grounds = "slow_within_group"
         why = f"own work {_timer(key)} of all of {places[0].name} {found.after / found.before:.2f} times its own past"
         return self.anomaly(
             window,
@@ -291,6 +301,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             f"in {len(worst.flagged(steps))} of the last {steps} steps"
         )
         told += f"; all of {others.places[0].name} is slow" if others.places else ""
+        if others.unaccounted:
+            told += f"; timers of {said_ranks(others.unaccounted)} leave as much of its steps open"
         return told + (f"; {said_ranks(others.waiting)} also waits longer than peers" if others.waiting else "")
 
     def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
@@ -308,6 +320,11 @@ def _severity(grounds: str, impact: float, critical: float) -> Severity:
     if grounds == "slow_first_rank":
         return "info"
     return "critical" if impact >= critical else "warning"
+
+
+def _several_groups(view: AttemptView, ranks: list[int]) -> bool:
+    """Whether they are of more than one tensor-parallel group: a node is slow as such only where several on it are."""
+    return not set(ranks) <= beside(view, ranks[0], ranks)
 
 
 def _timer(key: str) -> str:

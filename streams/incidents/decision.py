@@ -56,6 +56,10 @@ class Reason(Enum):
     SLOW_FIRST_RANK = "only rank 0 is slower, and always was; it may do more than its peers by design"
     SLOW_UNSEEN = "one is slower than its peers, and too little was observed of the other stages of its replica"
     SLOW_BUT_WAITS = "one works longer than its peers and waits longer too, so others hold it up as well"
+    SLOW_OR_WAITS = "one's own timers are longer, and another's leave as much of its steps open, for which it may wait"
+    SLOW_WITHIN_GROUP = (
+        "a group is slow within a timer in which its ranks wait for each other, and nothing tells for whom"
+    )
     SLOW_STAGE = "all ranks of one stage or expert group are slow, as they may be by design"
     SLOW_REPLICA = "all stages of one replica are slow, as with longer inputs"
     ROTATING = "the slow rank moves from one to another, as with inputs of different lengths"

@@ -52,6 +52,8 @@ GROUNDS = {
     "busy_alone": Ground(Weight.NOBODY, Reason.BUSY_ALONE),
     "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
     "slow_unseen": Ground(Weight.NOBODY, Reason.SLOW_UNSEEN),
+    "slow_or_waits": Ground(Weight.NOBODY, Reason.SLOW_OR_WAITS),
+    "slow_within_group": Ground(Weight.NOBODY, Reason.SLOW_WITHIN_GROUP),
     "slow_but_waits": Ground(Weight.NOBODY, Reason.SLOW_BUT_WAITS),
     "slow_stage": Ground(Weight.NOBODY, Reason.SLOW_STAGE),
     "slow_replica": Ground(Weight.NOBODY, Reason.SLOW_REPLICA),
@@ -59,7 +61,7 @@ GROUNDS = {
     "many_slow": Ground(Weight.NOBODY, Reason.MANY_SLOW),
 }
 """Contrasts of ranks."""
-_OF_PLACES = ("slow_stage", "slow_replica")
+_OF_PLACES = ("slow_stage", "slow_replica", "slow_within_group")
 """Grounds of a place that is told though none of its ranks is named."""
 _OVERRULES = ("rotating", "many_slow")
 """Grounds that take back what any timer says of single ranks."""
@@ -86,7 +88,8 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     reason = _reason(strongest, latest, anomalies, situation)
     if reason in _NAMING:
         return base.named(reason, strongest.suspects, area=_area(strongest, anomalies))
-    among = strongest.suspects if strongest.grounds in _OF_PLACES else []
+    of_a_place = strongest.grounds in _OF_PLACES and len(strongest.suspects) > 1
+    among = strongest.suspects if of_a_place else []
     return base.nobody(reason, area=strongest.area, among=among)
 
 

@@ -233,6 +233,8 @@ TABLE: list[Row] = [
     ("others may have become slow with it, of its stage", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_perhaps_with_others", 3)], situation()),
     ("a node has become slow", Reason.SLOW_PLACE, [2, 3], [slow("slow_place", 2, 3)], situation()),
     ("a node has become slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_place", 2, 3)], situation(knows_layout=False)),
+    ("one is slow, another's steps are not accounted for", Reason.SLOW_OR_WAITS, [], [slow("slow_or_waits", 3)], situation()),
+    ("one or its group is slow", Reason.SLOW_WITHIN_GROUP, [], [slow("slow_within_group", 2, 3)], situation()),
     ("a stage is slow", Reason.SLOW_STAGE, [], [slow("slow_stage", 2, 3)], situation()),
     ("a replica is slow", Reason.SLOW_REPLICA, [], [slow("slow_replica", 2, 3)], situation()),
     ("the slow one moves", Reason.ROTATING, [], [slow("rotating"), slow("slow_and_changed", 3)], situation()),

@@ -169,21 +169,21 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             "a tensor-parallel group",
             {"compute_ms": slow(8, 9, 10, 11, since=50)},
             {"ranks": 32, "layout": TENSOR},
-            "slow_and_changed",
+            "slow_within_group",
             [8, 9, 10, 11],
         ),
         (
             "a tensor-parallel group, one of it by less",
             {"compute_ms": lambda rank, step: 400.0 * {8: 1.4, 9: 1.4, 10: 1.4, 11: 1.08}.get(rank, 1.0)},
             {"ranks": 32, "layout": {"pp": 1, "dp": 8, "tp": 4, "cp": 1}},
-            "slow_against_peers",
+            "slow_within_group",
             [8, 9, 10],
         ),
         (
             "one of a tensor-parallel group",
             {"compute_ms": slow(9, since=50)},
             {"ranks": 32, "layout": TENSOR},
-            "slow_and_changed",
+            "slow_within_group",
             [9],
         ),
         (
@@ -296,3 +296,19 @@ def test_ten_thousand_ranks_take_a_few_megabytes() -> None:
     assert len(raw) < 2_500_000
     assert table.judged == 51
     assert np.allclose(table.values(50, 51) / 1e6, 406, rtol=0.001)
+
+
+def test_who_may_wait_for_one_whose_time_is_not_accounted_for_is_not_named() -> None:
+    def open_for(rank: int, step: int) -> float:
+        return 900.0 if step >= 50 else 500.0
+
+    timers = {
+        "forward_ms": slow(2, since=50),
+        "allreduce_ms": lambda rank, step: 100.0 + (320.0 if step >= 50 and rank not in (2, 3) else 0.0),
+        "total_ms": open_for,
+    }
+    (found,) = last(windows(timers))
+    assert (found.grounds, [one.rank for one in found.suspects]) == ("slow_or_waits", [2])
+    assert "rank 3" in found.text
+    (found,) = last(windows(timers | {"allreduce_ms": lambda rank, step: 100.0 + 320.0 * (step >= 50 and rank != 2)}))
+    assert found.grounds == "slow_and_changed"
