@@ -65,6 +65,9 @@ def test_a_slow_function_of_one_rank_is_found_by_name_and_the_rank_is_named(
     assert [one.rank for one in found.suspects] == [4]
     (evidence,) = [one.text for one in found.evidence if one.detector == "profile_outlier"]
     assert evidence.startswith(f"{words} holds 20.00 ms of a step")
+    # Collectives run beside kernels in these steps.
+    (played,) = [one.text for one in found.evidence if one.detector == "what_if"]
+    assert "over 5 steps); rank 4 like its peers would win back 81% of that" in played
 
 
 def test_without_known_stages_it_is_found_by_name_and_nobody_is_named(tmp_path: Path, real: dict[str, Any]) -> None:
