@@ -77,14 +77,16 @@ def write_trace(path: Path, value: dict[str, Any]) -> Path:
 
 
 def read_real(path: Path, least_us: float = 20) -> dict[str, Any]:
-    """A real trace without what no reader looks at, and without shorter calls of the CPU."""
+    """A real trace without what no reader looks at, and without shorter calls of the CPU but launches."""
     found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
-    found["traceEvents"] = [
-        {name: event[name] for name in ("ph", "cat", "name", "pid", "tid", "ts", "dur") if name in event}
-        for event in found["traceEvents"]
-        if event.get("ph") == "X" and (event["cat"] in ON_DEVICE or event["dur"] >= least_us)
-    ]
-    return found
+    events: Events = []
+    for event in found["traceEvents"]:
+        told = event.get("args", {})
+        launch = {"args": {"correlation": told["correlation"]}} if "correlation" in told else {}
+        if event.get("ph") == "X" and (event["cat"] in ON_DEVICE or event["dur"] >= least_us or launch):
+            names = ("ph", "cat", "name", "pid", "tid", "ts", "dur")
+            events.append({name: event[name] for name in names if name in event} | launch)
+    return found | {"traceEvents": events}
 
 
 def inserted(value: dict[str, Any], delays: dict[float, dict[str, Any]]) -> dict[str, Any]:
