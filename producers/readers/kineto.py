@@ -50,16 +50,20 @@ _GPU = frozenset({"kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset", "me
 _CPU = frozenset({"cpu_op", "operator", "user_annotation", "python_function"})
 _DRIVER = re.compile(r"(?:runtime|driver|overhead)$")
 _COMMUNICATION_KERNEL = re.compile(
-    r"[nrhcm]ccl|oneccl|nvshmem|rocshmem|hcom_|(?:one|two)_?shot_all_?reduce|cross_device_reduce|multimem_",
+    r"[nrhcm]ccl|oneccl|nvshmem|rocshmem|hcom_|cross_device_reduce|multimem_|userbuffers|deep_?ep|mscclpp"
+    r"|(?<!warp)(?<!block)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all",
     re.IGNORECASE,
 )
 """Kernels of collective libraries: ``ncclKernel_*`` and ``ncclDevKernel_*``, as RCCL calls its own too, those of HCCL,
-CNCL, oneCCL and NVSHMEM, and the reductions over peers' memory of PyTorch and vLLM."""
+CNCL, oneCCL and NVSHMEM, and those over peers' memory of PyTorch, vLLM, FlashInfer, Transformer Engine and DeepEP."""
 _COMMUNICATION_CALL = re.compile(
     r"c10d::|(?:nccl|gloo|mpi|ucc|hccl|cncl|xccl):|record_param_comms|distributed_c10d|ProcessGroup|TCPStore"
-    r"|\bbarrier\b|_allgather_base|_reduce_scatter_base",
+    r"|\bbarrier\b|_allgather_base|_reduce_scatter_base"
+    r"|(?:cuda|hip)(?:Stream|Event|Device)Synchronize|threading\.py\(\d{1,7}\): (?:wait|acquire)"
+    r"|\bray\.get|ray/_private/worker\.py\(\d{1,7}\): get|shm_broadcast|acquire_read",
     re.IGNORECASE,
 )
+"""Calls of collective libraries, and calls in which a process waits: nobody can see for whom."""
 _PAIR = re.compile(r"send|recv|p2p", re.IGNORECASE)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _PATH = re.compile(r"/?(?:[^/\s]{1,128}/){2,64}(?=[^/\s]{1,128}/[^/\s]{1,128}\.py\(\d{1,7}\))")
