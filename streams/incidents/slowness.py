@@ -12,10 +12,10 @@ import msgspec
 
 from schemas.results import Anomaly, Area
 from streams.incidents.counterfactual import by_played_steps
-from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, ranks_of
 from streams.incidents.profiled import GROUNDS as PROFILED
 from streams.incidents.profiled import by_profiles
-from streams.incidents.situation import Situation
+from streams.incidents.situation import ONE_LOOK, Situation
 
 RECENT_WINDOWS = 3
 """A detector's latest finding stands for so many windows, since not all of them speak in each."""
@@ -68,26 +68,35 @@ _OVERRULES = ("rotating", "many_slow")
 def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision over a slowdown's anomalies."""
     contrasts = [one for one in anomalies if one.grounds in GROUNDS]
-    played = by_played_steps(anomalies, contrasts)
+    singling = [one for one in contrasts if GROUNDS[one.grounds].weight > Weight.NOBODY and one.severity != "info"]
+    played = by_played_steps(anomalies, singling, situation)
     if played is not None:
         return played
-    contrasts = [one for one in contrasts if one.severity != "info"] or contrasts
-    if not contrasts:
-        profiled = any(one.grounds in PROFILED for one in anomalies)
-        return by_profiles(anomalies, situation) if profiled else _without_contrast(anomalies)
-    latest = _latest(contrasts, situation)
-    begun = [one for one in contrasts if one.end == contrasts[0].end]
-    base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")
+    standing = situation.standing(contrasts, anomalies)
+    standing = [one for one in standing if one.severity != "info"] or standing
+    if not standing:
+        profiled = situation.standing([one for one in anomalies if one.grounds in PROFILED], anomalies, ONE_LOOK)
+        return by_profiles(profiled, situation) if profiled else _without_contrast(anomalies, situation)
+    latest = _latest(standing, situation)
     for grounds in _OVERRULES:
         overruling = [one for one in latest if one.grounds == grounds]
         if overruling:
+            base = _base(latest_of(overruling), contrasts, anomalies, situation)
             return base.nobody(GROUNDS[grounds].reason, area="workload")
     strongest = max(latest, key=_strength)
+    base = _base(strongest, contrasts, anomalies, situation)
     reason = _reason(strongest, latest, anomalies, situation)
     if reason in _NAMING:
         return base.named(reason, strongest.suspects, area=_area(strongest, anomalies))
     among = strongest.suspects if strongest.grounds in _OF_PLACES else []
     return base.nobody(reason, area=strongest.area, among=among)
+
+
+def _base(last: Anomaly, contrasts: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Base:
+    """What the decision rests on: how this finding came about, and what still tells that the job is slower."""
+    run = situation.run_to(last, [one for one in contrasts if (one.severity == "info") == (last.severity == "info")])
+    beside = situation.standing([one for one in anomalies if one.grounds not in GROUNDS], anomalies)
+    return Base.on([*run, *beside], earliest_of(run), symptom="slowdown")
 
 
 def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Reason:
@@ -125,10 +134,12 @@ def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
     return "data" if shown and strongest.area == "compute" else strongest.area
 
 
-def _without_contrast(anomalies: list[Anomaly]) -> Decision:
+def _without_contrast(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike."""
     shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
-    return Base.of(anomalies, shifts[0], symptom="slowdown").nobody(Reason.JOB_SLOWER, area=shifts[-1].area)
+    run = situation.run_to(latest_of(shifts), shifts)
+    rests = [*run, *situation.standing(anomalies, anomalies)]
+    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(Reason.JOB_SLOWER, area=run[0].area)
 
 
 def _latest(contrasts: list[Anomaly], situation: Situation) -> list[Anomaly]:

@@ -257,6 +257,14 @@ TABLE: list[Row] = [
     ("timers name somebody after steps were traced", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("what_if_lengths"), slow("slow_against_peers", 2, start=20)], situation()),
     ("timers keep naming whom played steps did not find", Reason.WHAT_IF_LENGTHS, [], [slow("slow_against_peers", 2), slow("what_if_lengths"), slow("slow_against_peers", 2, start=20)], situation()),
     ("of two traces the later one counts", Reason.WHAT_IF_STAGES, [], [slow("what_if_workers", 3), slow("what_if_stages", start=20)], situation()),
+    ("samples that name nobody do not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("busy_alone", 0, start=20, severity="info")], situation()),
+    ("rank 0, slow by design, does not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("slow_first_rank", 0, start=20)], situation()),
+    ("of two profiles the later one counts, whichever opened it", Reason.MANY_SLOW, [], [slow("many_slow_functions", start=20), slow("slow_function", 3, severity="info")], situation()),
+    ("a straggler that is over while the job stays slower", Reason.JOB_SLOWER, [], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 100, 10))], situation()),
+    ("another straggler long after", Reason.SLOW_AND_CHANGED, [5], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 200, 10)), slow("slow_and_changed", 5, start=200)], situation()),
+    ("played steps of long ago", Reason.JOB_SLOWER, [], [slow("what_if_workers", 3), anomaly("job_shift", start=500)], situation()),
+    ("a profile of long ago", Reason.JOB_SLOWER, [], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=500)], situation()),
+    ("a profile of not so long ago", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=200)], situation()),
     ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
     ("work varies", Reason.WHAT_IF_VARIATION, [], [slow("what_if_variation")], situation()),
     ("communication is slow", Reason.WHAT_IF_COMMUNICATION, [], [slow("what_if_communication")], situation()),
@@ -304,6 +312,9 @@ def test_of_two_laggards_without_a_stack_either_may_wait(sampled: tuple[int, ...
     assert named(decide([stall(), stacks, dumps], situation())) == suspects
 
 
+LONG = [anomaly("job_shift", start=start, onset=4) for start in range(20, 300, 10)]
+
+
 def test_every_reason_is_reached() -> None:
     assert {row[1] for row in TABLE} == set(Reason)
 
@@ -318,6 +329,18 @@ def test_every_reason_is_reached() -> None:
         ([slow("many_slow", onset=4)], "slowdown", "workload", 4),
         ([anomaly("own_shift", [3], onset=2), anomaly("job_shift", onset=4)], "slowdown", "unknown", 4),
         ([anomaly("job_shift", onset=2), slow("slow_against_peers", 3, onset=4)], "slowdown", "compute", 4),
+        (
+            [slow("slow_and_changed", 3, onset=4), *LONG, slow("slow_and_changed", 5, start=300, onset=290)],
+            "slowdown",
+            "compute",
+            290,
+        ),
+        (
+            [slow("slow_perhaps_with_others", 3, onset=4), slow("slow_and_changed", 3, start=40, onset=30)],
+            "slowdown",
+            "compute",
+            4,
+        ),
         ([anomaly("own_series", [5], onset=3)], "numerics", "unknown", 3),
     ],
 )
@@ -326,6 +349,24 @@ def test_symptom_area_and_onset_follow_from_what_is_blamed(
 ) -> None:
     decision = decide(anomalies, situation())
     assert (decision.symptom, decision.area, decision.onset) == (symptom, area, at(onset))
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "severity"),
+    [
+        ([error(6, 12), growth(start=10), growth(start=60)], "warning"),
+        ([slow("slow_and_changed", 3), *LONG], "warning"),
+        ([slow("slow_and_changed", 3), slow("slow_and_changed", 3, start=20, severity="warning")], "critical"),
+        ([anomaly("job_shift", severity="warning"), slow("busy_alone", 3, severity="info")], "warning"),
+    ],
+)
+def test_how_bad_it_is_follows_from_what_is_decided_on(anomalies: list[Anomaly], severity: str) -> None:
+    assert decide(anomalies, situation(iterated=at(100))).severity == severity
+
+
+def test_one_traced_rank_stands_for_those_that_it_shares_tensors_with() -> None:
+    decision = decide([slow("slow_and_changed", 2, 3), slow("what_if_workers", 2)], situation())
+    assert (named(decision), decision.reason) == ([2], Reason.WHAT_IF_WORKERS)
 
 
 def test_timers_of_many_steps_outweigh_one_profile() -> None:
