@@ -14,6 +14,8 @@ QUIET_WINDOWS = 6
 """For so many windows what was found stands while nothing more is heard of it."""
 ONE_LOOK = 5
 """What a single look at a job found, as traced steps and profiles, stands for so many times as long."""
+NEAR_STEPS = 20
+"""By so many steps the onsets may differ that two detectors find of one change."""
 _MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault"})
 """Grounds of what a job may live through."""
 
@@ -38,6 +40,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     unobserved: list[int] = []
     finished: bool = False
     expected: int | None = None
+
+    def near(self, one: int, other: int) -> bool:
+        """Whether two detectors may date the same change so: each needs some steps to see it."""
+        return abs(one - other) <= max(self.quiet_ns, NEAR_STEPS * self.step_ns)
 
     @property
     def quiet_ns(self) -> int:

@@ -62,7 +62,7 @@ GROUNDS = {
 _OF_PLACES = ("slow_stage", "slow_replica")
 """Grounds of a place that is told though none of its ranks is named."""
 _OVERRULES = ("rotating", "many_slow")
-"""Grounds that take back what any timer says of single ranks."""
+"""Grounds that take back what timers say of single ranks: where the slow one moves, what its own timer says."""
 
 
 def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -80,9 +80,11 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     latest = _latest(standing, situation)
     for grounds in _OVERRULES:
         overruling = [one for one in latest if one.grounds == grounds]
-        if overruling:
+        left = [one for one in latest if not any(_overrules(other, one, situation) for other in overruling)]
+        if overruling and not any(GROUNDS[one.grounds].weight for one in left):
             base = _base(latest_of(overruling), contrasts, anomalies, situation)
             return base.nobody(GROUNDS[grounds].reason, area="workload")
+        latest = left
     strongest = max(latest, key=_strength)
     base = _base(strongest, contrasts, anomalies, situation)
     reason = _reason(strongest, latest, anomalies, situation)
@@ -109,8 +111,8 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
         return Reason.SLOW_UNKNOWN_LAYOUT
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
-    shifted = ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= _shifted(anomalies)
-    if shifted:
+    shifted = _shifted(strongest, anomalies, situation)
+    if ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= shifted:
         return Reason.SLOW_AND_CHANGED
     if ground.weight is Weight.CERTAIN:
         return ground.reason
@@ -142,6 +144,17 @@ def _without_contrast(anomalies: list[Anomaly], situation: Situation) -> Decisio
     return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(Reason.JOB_SLOWER, area=run[0].area)
 
 
+def _overrules(one: Anomaly, other: Anomaly, situation: Situation) -> bool:
+    """Whether the first finding takes back the other, or is the same.
+
+    The one to which the slow work of another timer has just moved may for that be slow by this one too.
+    """
+    if one.grounds != "rotating" or _of_one(one, other):
+        return True
+    turn = situation.members.keys() - set(one.victims)
+    return ranks_of(other.suspects) <= turn
+
+
 def _latest(contrasts: list[Anomaly], situation: Situation) -> list[Anomaly]:
     """Each detector's findings of its latest window, unless others have spoken for long since."""
     newest = max(one.end for one in contrasts)
@@ -169,9 +182,19 @@ def _contradicted(strongest: Anomaly, latest: list[Anomaly]) -> bool:
     )
 
 
-def _shifted(anomalies: list[Anomaly]) -> set[int | None]:
-    """Ranks whose own work takes longer than their own past; none once a shift turned out to be everybody's."""
-    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
+def _shifted(strongest: Anomaly, anomalies: list[Anomaly], situation: Situation) -> set[int | None]:
+    """Ranks whose same work takes longer than their own past since about then.
+
+    None once a shift turned out to be everybody's: another timer's change, or one at another time, tells nothing of
+    this one.
+    """
+    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift") and _of_one(one, strongest)]
     if not shifts or max(shifts, key=lambda one: (one.end, one.grounds)).grounds != "own_shift":
         return set()
-    return ranks_of([suspect for one in shifts for suspect in one.suspects])
+    near = [one for one in shifts if situation.near(one.onset, strongest.onset)]
+    return ranks_of([suspect for one in near for suspect in one.suspects])
+
+
+def _of_one(one: Anomaly, other: Anomaly) -> bool:
+    """Whether both rest on one timer, as far as it is known on which."""
+    return not one.metric or not other.metric or one.metric == other.metric

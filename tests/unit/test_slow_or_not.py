@@ -257,3 +257,8 @@ def test_ten_thousand_ranks_take_a_few_megabytes() -> None:
     assert len(raw) < 2_500_000
     assert table.judged == 51
     assert np.allclose(table.values(50, 51) / 1e6, 406, rtol=0.001)
+
+
+def test_a_finding_tells_the_timer_that_it_rests_on() -> None:
+    found = run(StepOutlier(), new_view(), windows({"compute_ms": slow(5, since=50)}, ranks=8, count=12))
+    assert {one.metric for told in found for one in told} == {"compute"}
