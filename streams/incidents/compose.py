@@ -28,6 +28,18 @@ SHOWN_EVIDENCE = 8
 SHOWN_SUPPORT = 4
 _EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", *GROUNDS)
 """Grounds whose every finding is a piece of evidence of its own."""
+_BY_DESIGN = (
+    Reason.SLOW_FIRST_RANK,
+    Reason.SLOW_UNSEEN,
+    Reason.SLOW_BUT_WAITS,
+    Reason.SLOW_STAGE,
+    Reason.SLOW_REPLICA,
+    Reason.ROTATING,
+    Reason.BUSY_ALONE,
+    Reason.WHAT_IF_STAGES,
+    Reason.WHAT_IF_LENGTHS,
+    Reason.WHAT_IF_VARIATION,
+)
 STOP_NS = 1_000_000_000
 
 
@@ -90,12 +102,15 @@ def compose(
 def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> Severity:
     """The worst of what the decision rests on.
 
-    An error that the job survived and a job that its owner stopped page nobody.
+    An error that the job survived and a job that its owner stopped page nobody; nor does a slowdown that may be so by
+    design or by its inputs, for which nobody can do anything at once.
     """
     stopped = view.stopped is not None and decision.onset >= view.stopped - STOP_NS
     if stopped or decision.reason is Reason.SURVIVED:
         return "info"
-    return decision.severity or worst(anomalies)
+    severity = decision.severity or worst(anomalies)
+    by_design = decision.reason in _BY_DESIGN and not decision.suspects
+    return "warning" if by_design and severity == "critical" else severity
 
 
 def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:
