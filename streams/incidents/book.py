@@ -17,6 +17,7 @@ from streams.incidents.hardware_beside import beside, kept, stands_beside
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.stall import StallRule, over, silence_ns
+from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
 
 Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[SuspiciousTemplate]]
@@ -60,13 +61,15 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
     """Open incidents, in the order in which they began, and information that none has taken up yet.
 
     ``support`` are the latest findings of supporting detectors, for an incident to come; ``hardware`` are changes of
-    hardware, which may be some minutes older than what they lead to.
+    hardware, which may be some minutes older than what they lead to. ``timed`` is the end of the last window in which
+    most ranks said how long their own work takes.
     """
 
     incidents: list[Open] = []
     context: list[Anomaly] = []
     support: list[Anomaly] = []
     hardware: list[Anomaly] = []
+    timed: int = 0
 
 
 class IncidentBook:
@@ -90,6 +93,8 @@ class IncidentBook:
         for anomaly in anomalies:
             if not is_supporting(anomaly.detector) and not stands_beside(anomaly):
                 self._join(anomaly)
+        if _has_timers(view, window):
+            self.state.timed = window.end
         self.state.hardware = kept(self.state.hardware, anomalies)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
         for incident in self.state.incidents:
@@ -148,6 +153,8 @@ class IncidentBook:
             unobserved=view.unobserved_since(window.start),
             finished=view.finished,
         )
+        timed = window.end - self.state.timed <= situation.quiet_ns
+        situation = msgspec.structs.replace(situation, timed=timed)
         resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window, situation)
         decision = _begun(decide(incident.anomalies, situation), incident)
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
@@ -216,6 +223,12 @@ def _begun(decision: Decision, incident: Open) -> Decision:
     was, now = ranks_of(before.suspects), ranks_of(decision.suspects)
     same = was & now or (not was and not now and before.reason == decision.reason.value)
     return msgspec.structs.replace(decision, onset=before.onset, iteration=before.iteration) if same else decision
+
+
+def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
+    """Whether most ranks say in this window how long their own work takes."""
+    telling = {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
+    return 2 * len(telling) > len(view.members)
 
 
 def _context_ns(one: Anomaly) -> int:

@@ -62,6 +62,7 @@ class Reason(Enum):
     JOB_SLOWER = "the job takes longer than before, and nothing observed tells the ranks apart"
     MANY_SLOW = "too many are slow for one to be at fault"
     FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
+    FUNCTION_NOT_TIMED = "a function takes longer on one than on others, and timers of all ranks' own work show nobody"
     FUNCTION_SHIFT = "steps take longer than in an earlier profile, and a function that has become slower explains it"
     WHAT_IF_WORKERS = "steps would be about as fast as the job can be if these workers computed like their peers"
     WHAT_IF_STAGES = "pipeline stages differ in work, and no worker of a stage stands apart"

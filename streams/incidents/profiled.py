@@ -24,6 +24,9 @@ def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if not singled:
         return base.nobody(Reason.FUNCTION_APART if latest else Reason.FUNCTION_SHIFT, area=last.area)
     one = latest_of(singled)
+    if situation.timed:
+        # Timers of many steps know more than one look.
+        return base.nobody(Reason.FUNCTION_NOT_TIMED, area=one.area)
     if one.grounds == "slow_function_and_changed":
         return base.named(Reason.SLOW_AND_CHANGED, one.suspects, area=one.area)
     if situation.knows_layout:

@@ -25,7 +25,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
-    last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be.
+    last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
+    ``timed`` whether most ranks say how long their own work takes.
     """
 
     members: dict[int, str]
@@ -40,6 +41,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     unobserved: list[int] = []
     finished: bool = False
     expected: int | None = None
+    timed: bool = False
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""

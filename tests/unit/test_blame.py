@@ -248,6 +248,7 @@ TABLE: list[Row] = [
     ("a function of one is slow", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3)], situation()),
     ("a function of one is slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_function", 3)], situation(knows_layout=False)),
     ("a function of one has become slow", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3)], situation(knows_layout=False)),
+    ("a function of one has become slow, and timers of all see nobody", Reason.FUNCTION_NOT_TIMED, [], [slow("slow_function_and_changed", 3)], situation(timed=True)),
     ("a function is slow on many", Reason.MANY_SLOW, [], [slow("slow_function", 3), slow("many_slow_functions", start=20)], situation()),
     ("a function is slow beside few", Reason.FUNCTION_APART, [], [slow("function_apart")], situation()),
     ("a function is slow beside few, and has become so", Reason.FUNCTION_APART, [], [slow("function_apart"), slow("function_shift", start=20)], situation()),

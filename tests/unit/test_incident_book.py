@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from detection_support import anomaly, at, closed, ended, healthy, new_view, still
+from detection_support import anomaly, at, closed, ended, healthy, new_view, series, still
 
 from schemas.events import Frame
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
@@ -351,6 +351,19 @@ def test_whom_a_single_look_found_is_named_for_a_while(kind: str) -> None:
     assert told_of(slowed(story, 1, kind, "job_shift", ranks=(5,), **shift))[0][2] == [5]
     assert slowed(story, 2 * QUIET_WINDOWS, "job_shift", **shift) == []
     assert told_of(slowed(story, 60, "job_shift", **shift)) == [("open", "warning", [], at(9))]
+
+
+@pytest.mark.parametrize(("timer", "ranks", "named"), [("compute_ms", 8, []), ("compute_ms", 4, [5]), ("loss", 8, [5])])
+def test_one_look_names_nobody_where_timers_of_most_ranks_see_nobody(timer: str, ranks: int, named: list[int]) -> None:
+    story = Story()
+
+    def timed(start: float) -> AttemptWindow:
+        told = {"series": [series(timer, int(start) + 1, [1.0] * 10, start)]}
+        return still(RANKS, start, dict.fromkeys(range(ranks), told))
+
+    story.close(window=timed)
+    (revision,) = story.close(story.here("slow_function_and_changed", [5]), window=iterating)
+    assert [suspect.rank for suspect in revision.suspects] == named
 
 
 def test_a_detector_that_judges_rarely_does_not_end_what_it_found() -> None:
