@@ -191,7 +191,8 @@ def _shifted(strongest: Anomaly, anomalies: list[Anomaly], situation: Situation)
     shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift") and _of_one(one, strongest)]
     if not shifts or max(shifts, key=lambda one: (one.end, one.grounds)).grounds != "own_shift":
         return set()
-    near = [one for one in shifts if situation.near(one.onset, strongest.onset)]
+    own = [one for one in shifts if one.grounds == "own_shift" and one.metric == strongest.metric]
+    near = [one for one in own if situation.near(one.onset, strongest.onset)]
     return ranks_of([suspect for one in near for suspect in one.suspects])
 
 

@@ -216,6 +216,7 @@ TABLE: list[Row] = [
     ("one was always slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3)], situation(knows_layout=False)),
     ("another drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("own_shift", [2], start=10)], situation(knows_layout=False)),
     ("another timer of it drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3, metric="compute"), anomaly("own_shift", [3], start=10, metric="data_load")], situation(knows_layout=False)),
+    ("some timer of it drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3, metric="compute"), anomaly("own_shift", [3], start=10)], situation(knows_layout=False)),
     ("its timer drifted, another timer of all did", Reason.SLOW_AND_CHANGED, [3], [slow("slow_against_peers", 3, metric="compute"), anomaly("own_shift", [3], start=10, metric="compute"), anomaly("shared_shift", start=20, metric="data_load")], situation(knows_layout=False)),
     ("its timer drifted long after it was slow", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3, start=90, onset=10, metric="compute"), anomaly("own_shift", [3], start=90, metric="compute")], situation(knows_layout=False)),
     ("all drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("shared_shift", [], start=10)], situation(knows_layout=False)),
