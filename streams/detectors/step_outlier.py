@@ -201,6 +201,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             phase=view.phase,
             suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
             victims=sorted(set(view.members) - ranks - {one.rank for one in mates}),
+            metric=_timer(key),
         )
 
     def _grounds(self, view: AttemptView, key: str, slow: list[Standing], others: Beside) -> str:
@@ -285,6 +286,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             phase=view.phase,
             suspects=[view.suspect(rank, 0.7, why) for rank in found.ranks],
             victims=sorted(set(view.members) - set(found.ranks)),
+            metric=_timer(key),
         )
 
     def _lacks_peers(self, view: AttemptView, table: StepTable, ranks: list[int]) -> bool:

@@ -14,7 +14,7 @@ from schemas.results import Anomaly, Drift
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.stall import over
-from streams.timers import kind_of_timer
+from streams.timers import kind_of_timer, plain_timer
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -96,6 +96,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
             iteration=first.iteration,
             phase=view.phase,
             suspects=suspects,
+            metric=plain_timer(timer),
         )
 
 

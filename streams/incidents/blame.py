@@ -6,7 +6,7 @@ The order of blame is that of detectors.md section 3; hangs, crashes and slownes
 from __future__ import annotations
 
 from schemas.results import Anomaly
-from streams.incidents.decision import Base, Decision, Reason
+from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of
 from streams.incidents.situation import Situation
 from streams.incidents.slowness import slowdown
 from streams.incidents.standstill import at_its_place, faults_alone, standstill
@@ -38,8 +38,8 @@ def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: S
     if decision is not None and decision.reason is not Reason.SURVIVED:
         return decision
     growth = [one for one in anomalies if one.grounds in GROWTH]
-    base = Base.of(growth, growth[0], symptom="memory")
-    latest = growth[-1]
+    base = Base.on(growth, earliest_of(growth), symptom="memory")
+    latest = latest_of(growth)
     if latest.suspects:
         return base.named(Reason.MEMORY_GROWS, latest.suspects, area="memory")
     return base.nobody(Reason.MEMORY_OF_ALL_GROWS, area="memory")
@@ -52,7 +52,7 @@ _NUMERICS = (("own_series", "after_reduction"), ("stays_up",), ("steps_skipped",
 def _numerics(anomalies: list[Anomaly]) -> Decision:
     base = Base.of(anomalies, anomalies[0], symptom="numerics")
     telling = (found for grounds in _NUMERICS if (found := [one for one in anomalies if one.grounds in grounds]))
-    latest = max(next(telling, anomalies), key=lambda one: (one.end, one.id))
+    latest = latest_of(next(telling, anomalies))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
     return base.nobody(Reason.AFTER_REDUCTION)

@@ -12,10 +12,12 @@ from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, Suspici
 from streams.detectors.registry import is_supporting
 from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
+from streams.incidents.decision import Decision, ranks_of
 from streams.incidents.hardware_beside import beside, kept, stands_beside
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.stall import StallRule, over, silence_ns
+from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
 
 Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[SuspiciousTemplate]]
@@ -24,7 +26,6 @@ Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[Su
 FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
 KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
-QUIET_WINDOWS = 6
 CONTEXT_NS = 30_000_000_000
 STANDING_WINDOWS = 9
 
@@ -60,13 +61,15 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
     """Open incidents, in the order in which they began, and information that none has taken up yet.
 
     ``support`` are the latest findings of supporting detectors, for an incident to come; ``hardware`` are changes of
-    hardware, which may be some minutes older than what they lead to.
+    hardware, which may be some minutes older than what they lead to. ``timed`` is the end of the last window in which
+    most ranks said how long their own work takes.
     """
 
     incidents: list[Open] = []
     context: list[Anomaly] = []
     support: list[Anomaly] = []
     hardware: list[Anomaly] = []
+    timed: int = 0
 
 
 class IncidentBook:
@@ -90,6 +93,8 @@ class IncidentBook:
         for anomaly in anomalies:
             if not is_supporting(anomaly.detector) and not stands_beside(anomaly):
                 self._join(anomaly)
+        if _has_timers(view, window):
+            self.state.timed = window.end
         self.state.hardware = kept(self.state.hardware, anomalies)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
         for incident in self.state.incidents:
@@ -110,7 +115,6 @@ class IncidentBook:
         joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
         if joined is not None:
             joined.anomalies = _trimmed([*joined.anomalies, anomaly], KEPT_ANOMALIES)
-            joined.quiet = 0
         elif anomaly.severity == "info":
             # Information opens nothing; it is remembered for an incident to come.
             self.state.context = [*self.state.context, anomaly][-KEPT_ANOMALIES:]
@@ -135,7 +139,6 @@ class IncidentBook:
     def _revise(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
     ) -> Incident | None:
-        resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window)
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
@@ -150,7 +153,10 @@ class IncidentBook:
             unobserved=view.unobserved_since(window.start),
             finished=view.finished,
         )
-        decision = decide(incident.anomalies, situation)
+        timed = window.end - self.state.timed <= situation.quiet_ns
+        situation = msgspec.structs.replace(situation, timed=timed)
+        resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window, situation)
+        decision = _begun(decide(incident.anomalies, situation), incident)
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
         backed = {signature: one.axis for one in incident.support for signature in one.templates}
         before = incident.latest
@@ -171,12 +177,16 @@ class IncidentBook:
         )
         return composed if before is None or _differs(before, composed) else None
 
-    def _resolution(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Resolution | None:
+    def _resolution(
+        self, incident: Open, view: AttemptView, window: AttemptWindow, situation: Situation
+    ) -> Resolution | None:
         """Why the incident is over, or null where it is not."""
         # Memory that goes on growing does not keep a standstill open that is over.
         telling = [one for one in incident.anomalies if one.grounds not in GROWTH]
         stands = incident.family == "standstill" and bool(telling)
-        seen = any(anomaly.end == window.end for anomaly in telling or incident.anomalies)
+        # Information opens nothing, so it keeps nothing open either that is over once it no longer shows.
+        showing = [one for one in telling or incident.anomalies if stands or one.severity != "info"]
+        seen = any(anomaly.end == window.end for anomaly in showing)
         incident.quiet = 0 if seen else incident.quiet + 1
         settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
         progressed = view.iterated is not None and view.iterated > max(window.start, settled)
@@ -185,7 +195,7 @@ class IncidentBook:
             (view.superseded is not None, Resolution.SUPERSEDED),
             (incident.quiet > 0 and over(view), Resolution.ENDED),
             (stands and incident.quiet > 0 and progressed, Resolution.ITERATES),
-            (not stands and incident.quiet >= QUIET_WINDOWS, Resolution.QUIET),
+            (not stands and incident.quiet * situation.window_ns >= situation.quiet_ns, Resolution.QUIET),
         ):
             if holds:
                 return resolution
@@ -200,6 +210,25 @@ class IncidentBook:
                 ended.append(revision)
         self.state.incidents = []
         return ended
+
+
+def _begun(decision: Decision, incident: Open) -> Decision:
+    """A slowdown of the same ranks, or of nobody for the same reason, began when it was first found to have begun.
+
+    Of what was found in between only some is kept.
+    """
+    before = incident.latest
+    if before is None or incident.family != "slowdown" or before.onset >= decision.onset:
+        return decision
+    was, now = ranks_of(before.suspects), ranks_of(decision.suspects)
+    same = was & now or (not was and not now and before.reason == decision.reason.value)
+    return msgspec.structs.replace(decision, onset=before.onset, iteration=before.iteration) if same else decision
+
+
+def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
+    """Whether most ranks say in this window how long their own work takes."""
+    telling = {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
+    return 2 * len(telling) > len(view.members)
 
 
 def _context_ns(one: Anomaly) -> int:

@@ -19,16 +19,27 @@ from schemas.results import (
     SuspiciousTemplate,
     Symptom,
 )
-from streams.incidents.decision import Decision, Reason
+from streams.incidents.decision import Decision, Reason, worst
 from streams.incidents.hardware_beside import GROUNDS
 from streams.places import places_of
 from streams.view import AttemptView
 
-_SEVERITY_ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 SHOWN_EVIDENCE = 8
 SHOWN_SUPPORT = 4
 _EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", *GROUNDS)
 """Grounds whose every finding is a piece of evidence of its own."""
+_BY_DESIGN = (
+    Reason.SLOW_FIRST_RANK,
+    Reason.SLOW_UNSEEN,
+    Reason.SLOW_BUT_WAITS,
+    Reason.SLOW_STAGE,
+    Reason.SLOW_REPLICA,
+    Reason.ROTATING,
+    Reason.BUSY_ALONE,
+    Reason.WHAT_IF_STAGES,
+    Reason.WHAT_IF_LENGTHS,
+    Reason.WHAT_IF_VARIATION,
+)
 STOP_NS = 1_000_000_000
 
 
@@ -89,17 +100,23 @@ def compose(
 
 
 def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> Severity:
-    """The worst of the anomalies; an error that the job survived and a job that its owner stopped page nobody."""
+    """The worst of what the decision rests on.
+
+    An error that the job survived and a job that its owner stopped page nobody; nor does a slowdown that may be so by
+    design or by its inputs, for which nobody can do anything at once.
+    """
     stopped = view.stopped is not None and decision.onset >= view.stopped - STOP_NS
     if stopped or decision.reason is Reason.SURVIVED:
         return "info"
-    return min((one.severity for one in anomalies), key=_SEVERITY_ORDER.index)
+    severity = decision.severity or worst(anomalies)
+    by_design = decision.reason in _BY_DESIGN and not decision.suspects
+    return "warning" if by_design and severity == "critical" else severity
 
 
 def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:
     """Ranks that the latest spatial finding could not see."""
     spatial = [one for one in anomalies if one.axis == "space" and one.unobserved]
-    return set(spatial[-1].unobserved) - set(named) if spatial else set()
+    return set(max(reversed(spatial), key=lambda one: one.end).unobserved) - set(named) if spatial else set()
 
 
 def _support_of(support: Sequence[Anomaly], named: list[int]) -> list[Evidence]:
@@ -132,13 +149,14 @@ def evidence_of(anomalies: Sequence[Anomaly]) -> list[Evidence]:
 
 
 def _piece(found: list[Anomaly]) -> Evidence:
+    last = max(reversed(found), key=lambda one: one.end)
     return Evidence(
         layer=found[0].layer,
         detector=found[0].detector,
         start=min(one.start for one in found),
         end=max(one.end for one in found),
-        text=found[-1].text,
-        peers=found[-1].peers,
+        text=last.text,
+        peers=last.peers,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from schemas.results import Anomaly
-from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, ranks_of
 from streams.incidents.profiled import area_by_profiles, profiles_contradict
+from streams.incidents.situation import ONE_LOOK, Situation
 
 GROUNDS: dict[str, Reason] = {
     "what_if_workers": Reason.WHAT_IF_WORKERS,
@@ -20,27 +21,31 @@ _OF_THE_JOB = frozenset({"what_if_stages", "what_if_lengths"})
 """What explains the slowness without anybody's fault."""
 
 
-def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly]) -> Decision | None:
+def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly], situation: Situation) -> Decision | None:
     """The decision by the latest played steps, null where none were; ``spatial`` are findings of slow ranks by timers.
 
     Played steps know what everybody waited for, so they count before timers, unless those have found somebody since.
-    Where both name ranks and not the same, nobody is named; nor where profiles of functions single out others.
+    Where both name ranks and none of them is the same, nobody is named, since one traced rank stands for those that it
+    shares tensors with; nor where profiles of functions single out others.
     """
-    told = [one for one in anomalies if one.grounds in GROUNDS and one.severity != "info"]
+    traced = [one for one in anomalies if one.grounds in GROUNDS and one.severity != "info"]
+    told = situation.standing(traced, anomalies, ONE_LOOK)
     if not told:
         return None
-    latest = max(told, key=lambda one: (one.end, one.id))
-    by_timers = {rank for one in spatial if one.end == spatial[-1].end for rank in ranks_of(one.suspects)}
+    latest = latest_of(told)
+    now = situation.standing(spatial, anomalies)
+    by_timers = {rank for one in now if one.end == latest_of(now).end for rank in ranks_of(one.suspects)}
     found = [one.end for one in spatial if by_timers and by_timers <= ranks_of(one.suspects)]
     if found and min(found) > latest.end:
         return None
-    base = Base.of(anomalies, min(told, key=lambda one: (one.onset, one.end, one.id)), symptom="slowdown")
+    run = situation.run_to(latest, told, ONE_LOOK)
+    base = Base.on([*run, *now], earliest_of(run), symptom="slowdown")
     reason = GROUNDS[latest.grounds]
     if latest.grounds in _OF_THE_JOB:
         return base.everybody(reason, area=latest.area)
     if not latest.suspects:
         return base.nobody(reason, area=latest.area)
-    timers_contradict = bool(by_timers) and by_timers != ranks_of(latest.suspects)
+    timers_contradict = bool(by_timers) and not by_timers & ranks_of(latest.suspects)
     if timers_contradict or profiles_contradict(anomalies, latest.suspects):
         return base.nobody(Reason.SOURCES_DISAGREE, area=latest.area)
     # Of own time between collectives only functions tell what it went to.

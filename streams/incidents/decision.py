@@ -7,7 +7,7 @@ from enum import Enum
 
 import msgspec
 
-from schemas.results import Anomaly, Area, Suspect, Symptom, Verdict
+from schemas.results import Anomaly, Area, Severity, Suspect, Symptom, Verdict
 
 
 class Reason(Enum):
@@ -66,6 +66,7 @@ class Reason(Enum):
     JOB_SLOWER = "the job takes longer than before, and nothing observed tells the ranks apart"
     MANY_SLOW = "too many are slow for one to be at fault"
     FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
+    FUNCTION_NOT_TIMED = "a function takes longer on one than on others, and timers of all ranks' own work show nobody"
     FUNCTION_SHIFT = "steps take longer than in an earlier profile, and a function that has become slower explains it"
     WHAT_IF_WORKERS = "steps would be about as fast as the job can be if these workers computed like their peers"
     WHAT_IF_STAGES = "pipeline stages differ in work, and no worker of a stage stands apart"
@@ -83,7 +84,8 @@ class Reason(Enum):
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision and its reason; ``places`` are nodes and devices to look at where no rank is named.
 
-    ``among`` are the ranks that it concerns where nobody of them is named, empty for all.
+    ``among`` are the ranks that it concerns where nobody of them is named, empty for all. ``severity`` is that of what
+    the decision rests on, null where it rests on all that was found.
     """
 
     symptom: Symptom
@@ -96,6 +98,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     victims: list[int]
     places: list[Suspect] = []
     among: list[int] = []
+    severity: Severity | None = None
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +108,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     onset: int
     iteration: int | None
     victims: list[int]
+    severity: Severity | None = None
 
     @classmethod
     def of(cls, anomalies: list[Anomaly], first: Anomaly, *, symptom: Symptom) -> Base:
@@ -116,6 +120,12 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
             iteration=first.iteration,
             victims=victims,
         )
+
+    @classmethod
+    def on(cls, rests: list[Anomaly], first: Anomaly, *, symptom: Symptom) -> Base:
+        """As ``of``, where the decision rests on these alone: what else was found makes it no worse."""
+        base = cls.of(rests, first, symptom=symptom)
+        return msgspec.structs.replace(base, severity=worst(rests))
 
     def nobody(self, reason: Reason, *, area: Area = "unknown", among: Sequence[Suspect] = ()) -> Decision:
         """Ambiguous: no rank is named. What the evidence leans to stays in its text."""
@@ -146,7 +156,26 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
             iteration=self.iteration,
             suspects=suspects,
             victims=[rank for rank in self.victims if rank not in named],
+            severity=self.severity,
         )
+
+
+_SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+
+
+def worst(anomalies: Sequence[Anomaly]) -> Severity:
+    """The worst severity of these."""
+    return min((one.severity for one in anomalies), key=_SEVERITIES.index)
+
+
+def latest_of(anomalies: Sequence[Anomaly]) -> Anomaly:
+    """The latest of these by its window; what an incident began with does not stand in order of time."""
+    return max(anomalies, key=lambda one: (one.end, one.id))
+
+
+def earliest_of(anomalies: Sequence[Anomaly]) -> Anomaly:
+    """Of the earliest window of these what began first."""
+    return min(anomalies, key=lambda one: (one.end, one.onset, one.id))
 
 
 def merged(anomalies: list[Anomaly]) -> list[Suspect]:

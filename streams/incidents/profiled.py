@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemas.results import Anomaly, Area, Suspect
-from streams.incidents.decision import Base, Decision, Reason, ranks_of
-from streams.incidents.situation import Situation
+from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, ranks_of
+from streams.incidents.situation import ONE_LOOK, Situation
 
 _MANY = "many_slow_functions"
 _SPACE = ("slow_function", "slow_function_and_changed", _MANY, "function_apart")
@@ -26,24 +26,27 @@ def area_by_profiles(anomalies: list[Anomaly]) -> Area:
 
 def _telling(anomalies: list[Anomaly]) -> Anomaly | None:
     told = [one for one in anomalies if one.grounds in _SPACE and (one.suspects or one.grounds == _MANY)]
-    return told[-1] if told else None
+    return latest_of(told) if told else None
 
 
 def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """The decision over an incident in which no timer was contrasted over ranks."""
+    """The decision over what profiles told of an incident, and nothing else over ranks."""
     spatial = [one for one in anomalies if one.grounds in _SPACE]
-    latest = [one for one in spatial if one.end == spatial[-1].end]
-    base = Base.of(anomalies, (spatial or anomalies)[0], symptom="slowdown")
+    latest = [one for one in spatial if one.end == latest_of(spatial).end]
+    last = latest_of(latest or anomalies)
+    run = situation.run_to(last, anomalies, ONE_LOOK)
+    base = Base.on([*run, *latest], earliest_of(run), symptom="slowdown")
     if any(one.grounds == _MANY for one in latest):
         return base.nobody(Reason.MANY_SLOW, area="workload")
     singled = [one for one in latest if one.suspects]
     if not singled:
-        apart = latest or spatial
-        reason = Reason.FUNCTION_APART if apart else Reason.FUNCTION_SHIFT
-        return base.nobody(reason, area=(apart or anomalies)[-1].area)
-    area = singled[-1].area
-    if singled[-1].grounds == "slow_function_and_changed":
-        return base.named(Reason.SLOW_AND_CHANGED, singled[-1].suspects, area=area)
+        return base.nobody(Reason.FUNCTION_APART if latest else Reason.FUNCTION_SHIFT, area=last.area)
+    one = latest_of(singled)
+    if situation.timed:
+        # Timers of many steps know more than one look.
+        return base.nobody(Reason.FUNCTION_NOT_TIMED, area=one.area)
+    if one.grounds == "slow_function_and_changed":
+        return base.named(Reason.SLOW_AND_CHANGED, one.suspects, area=one.area)
     if situation.knows_layout:
-        return base.named(Reason.SLOW_KNOWN_LAYOUT, singled[-1].suspects, area=area)
-    return base.nobody(Reason.SLOW_UNKNOWN_LAYOUT, area=area)
+        return base.named(Reason.SLOW_KNOWN_LAYOUT, one.suspects, area=one.area)
+    return base.nobody(Reason.SLOW_UNKNOWN_LAYOUT, area=one.area)

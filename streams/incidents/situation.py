@@ -1,14 +1,21 @@
-"""What blame must know besides the anomalies, and whether a job has gone on after one of them."""
+"""What blame must know besides the anomalies: how long findings stand, whether a job has gone on after an error."""
 
 from __future__ import annotations
 
 import msgspec
 
 from schemas.results import Anomaly
+from streams.incidents.decision import ranks_of
 
 SECOND = 1_000_000_000
 STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard", "stopped_process"})
 """Detectors that speak only while the job stands still."""
+QUIET_WINDOWS = 6
+"""For so many windows what was found stands while nothing more is heard of it."""
+ONE_LOOK = 5
+"""What a single look at a job found, as traced steps and profiles, stands for so many times as long."""
+NEAR_STEPS = 20
+"""By so many steps the onsets may differ that two detectors find of one change."""
 _MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault"})
 """Grounds of what a job may live through."""
 
@@ -18,7 +25,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
-    last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be.
+    last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
+    ``timed`` whether most ranks say how long their own work takes.
     """
 
     members: dict[int, str]
@@ -33,6 +41,35 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     unobserved: list[int] = []
     finished: bool = False
     expected: int | None = None
+    timed: bool = False
+
+    def near(self, one: int, other: int) -> bool:
+        """Whether two detectors may date the same change so: each needs some steps to see it."""
+        return abs(one - other) <= max(self.quiet_ns, NEAR_STEPS * self.step_ns)
+
+    @property
+    def quiet_ns(self) -> int:
+        """How long what was found stands: a detector judges no more often than iterations are reported."""
+        return max(QUIET_WINDOWS * self.window_ns, self.silence_ns)
+
+    def standing(self, findings: list[Anomaly], among: list[Anomaly], longer: int = 1) -> list[Anomaly]:
+        """Those of the findings that are not too old, held against the newest finding of the incident.
+
+        ``longer`` is for findings of single looks at a job, which stand for so many times as long.
+        """
+        oldest = max((one.end for one in among), default=0) - longer * self.quiet_ns
+        return [one for one in findings if one.end >= oldest]
+
+    def run_to(self, last: Anomaly, findings: list[Anomaly], longer: int = 1) -> list[Anomaly]:
+        """The findings that lead to this one without a gap: of the same ranks or, where it tells none, grounds."""
+        ranks = ranks_of(last.suspects)
+        alike = [one for one in findings if (ranks & ranks_of(one.suspects) if ranks else one.grounds == last.grounds)]
+        run: list[Anomaly] = []
+        for one in sorted(alike, key=lambda one: one.end, reverse=True):
+            if one.end > last.end or (run and one.end < run[-1].end - longer * self.quiet_ns):
+                continue
+            run.append(one)
+        return run
 
     def survived(self, failure: Anomaly, anomalies: list[Anomaly]) -> bool:
         """Whether the job, or the rank, went on after an error.

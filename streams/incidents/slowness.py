@@ -12,10 +12,10 @@ import msgspec
 
 from schemas.results import Anomaly, Area
 from streams.incidents.counterfactual import by_played_steps
-from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, ranks_of
 from streams.incidents.profiled import GROUNDS as PROFILED
 from streams.incidents.profiled import by_profiles
-from streams.incidents.situation import Situation
+from streams.incidents.situation import ONE_LOOK, Situation
 
 RECENT_WINDOWS = 3
 """A detector's latest finding stands for so many windows, since not all of them speak in each."""
@@ -64,33 +64,44 @@ GROUNDS = {
 _OF_PLACES = ("slow_stage", "slow_replica", "slow_within_group")
 """Grounds of a place that is told though none of its ranks is named."""
 _OVERRULES = ("rotating", "many_slow")
-"""Grounds that take back what any timer says of single ranks."""
+"""Grounds that take back what timers say of single ranks: where the slow one moves, what its own timer says."""
 
 
 def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision over a slowdown's anomalies."""
     contrasts = [one for one in anomalies if one.grounds in GROUNDS]
-    played = by_played_steps(anomalies, contrasts)
+    singling = [one for one in contrasts if GROUNDS[one.grounds].weight > Weight.NOBODY and one.severity != "info"]
+    played = by_played_steps(anomalies, singling, situation)
     if played is not None:
         return played
-    contrasts = [one for one in contrasts if one.severity != "info"] or contrasts
-    if not contrasts:
-        profiled = any(one.grounds in PROFILED for one in anomalies)
-        return by_profiles(anomalies, situation) if profiled else _without_contrast(anomalies)
-    latest = _latest(contrasts, situation)
-    begun = [one for one in contrasts if one.end == contrasts[0].end]
-    base = Base.of(anomalies, min(begun, key=lambda one: (one.onset, one.id)), symptom="slowdown")
+    standing = situation.standing(contrasts, anomalies)
+    standing = [one for one in standing if one.severity != "info"] or standing
+    if not standing:
+        profiled = situation.standing([one for one in anomalies if one.grounds in PROFILED], anomalies, ONE_LOOK)
+        return by_profiles(profiled, situation) if profiled else _without_contrast(anomalies, situation)
+    latest = _latest(standing, situation)
     for grounds in _OVERRULES:
         overruling = [one for one in latest if one.grounds == grounds]
-        if overruling:
+        left = [one for one in latest if not any(_overrules(other, one, situation) for other in overruling)]
+        if overruling and not any(GROUNDS[one.grounds].weight for one in left):
+            base = _base(latest_of(overruling), contrasts, anomalies, situation)
             return base.nobody(GROUNDS[grounds].reason, area="workload")
+        latest = left
     strongest = max(latest, key=_strength)
+    base = _base(strongest, contrasts, anomalies, situation)
     reason = _reason(strongest, latest, anomalies, situation)
     if reason in _NAMING:
         return base.named(reason, strongest.suspects, area=_area(strongest, anomalies))
     of_a_place = strongest.grounds in _OF_PLACES and len(strongest.suspects) > 1
     among = strongest.suspects if of_a_place else []
     return base.nobody(reason, area=strongest.area, among=among)
+
+
+def _base(last: Anomaly, contrasts: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Base:
+    """What the decision rests on: how this finding came about, and what still tells that the job is slower."""
+    run = situation.run_to(last, [one for one in contrasts if (one.severity == "info") == (last.severity == "info")])
+    beside = situation.standing([one for one in anomalies if one.grounds not in GROUNDS], anomalies)
+    return Base.on([*run, *beside], earliest_of(run), symptom="slowdown")
 
 
 def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Reason:
@@ -103,8 +114,8 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
         return Reason.SLOW_UNKNOWN_LAYOUT
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
-    shifted = ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= _shifted(anomalies)
-    if shifted:
+    shifted = _shifted(strongest, anomalies, situation)
+    if ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= shifted:
         return Reason.SLOW_AND_CHANGED
     if ground.weight is Weight.CERTAIN:
         return ground.reason
@@ -128,10 +139,23 @@ def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
     return "data" if shown and strongest.area == "compute" else strongest.area
 
 
-def _without_contrast(anomalies: list[Anomaly]) -> Decision:
+def _without_contrast(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike."""
     shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
-    return Base.of(anomalies, shifts[0], symptom="slowdown").nobody(Reason.JOB_SLOWER, area=shifts[-1].area)
+    run = situation.run_to(latest_of(shifts), shifts)
+    rests = [*run, *situation.standing(anomalies, anomalies)]
+    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(Reason.JOB_SLOWER, area=run[0].area)
+
+
+def _overrules(one: Anomaly, other: Anomaly, situation: Situation) -> bool:
+    """Whether the first finding takes back the other, or is the same.
+
+    The one to which the slow work of another timer has just moved may for that be slow by this one too.
+    """
+    if one.grounds != "rotating" or _of_one(one, other):
+        return True
+    turn = situation.members.keys() - set(one.victims)
+    return ranks_of(other.suspects) <= turn
 
 
 def _latest(contrasts: list[Anomaly], situation: Situation) -> list[Anomaly]:
@@ -161,9 +185,20 @@ def _contradicted(strongest: Anomaly, latest: list[Anomaly]) -> bool:
     )
 
 
-def _shifted(anomalies: list[Anomaly]) -> set[int | None]:
-    """Ranks whose own work takes longer than their own past; none once a shift turned out to be everybody's."""
-    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
+def _shifted(strongest: Anomaly, anomalies: list[Anomaly], situation: Situation) -> set[int | None]:
+    """Ranks whose same work takes longer than their own past since about then.
+
+    None once a shift turned out to be everybody's: another timer's change, or one at another time, tells nothing of
+    this one.
+    """
+    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift") and _of_one(one, strongest)]
     if not shifts or max(shifts, key=lambda one: (one.end, one.grounds)).grounds != "own_shift":
         return set()
-    return ranks_of([suspect for one in shifts for suspect in one.suspects])
+    own = [one for one in shifts if one.grounds == "own_shift" and one.metric == strongest.metric]
+    near = [one for one in own if situation.near(one.onset, strongest.onset)]
+    return ranks_of([suspect for one in near for suspect in one.suspects])
+
+
+def _of_one(one: Anomaly, other: Anomaly) -> bool:
+    """Whether both rest on one timer, as far as it is known on which."""
+    return not one.metric or not other.metric or one.metric == other.metric

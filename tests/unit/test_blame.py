@@ -215,6 +215,10 @@ TABLE: list[Row] = [
     ("one was always slow", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_against_peers", 3)], situation()),
     ("one was always slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3)], situation(knows_layout=False)),
     ("another drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("own_shift", [2], start=10)], situation(knows_layout=False)),
+    ("another timer of it drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3, metric="compute"), anomaly("own_shift", [3], start=10, metric="data_load")], situation(knows_layout=False)),
+    ("some timer of it drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3, metric="compute"), anomaly("own_shift", [3], start=10)], situation(knows_layout=False)),
+    ("its timer drifted, another timer of all did", Reason.SLOW_AND_CHANGED, [3], [slow("slow_against_peers", 3, metric="compute"), anomaly("own_shift", [3], start=10, metric="compute"), anomaly("shared_shift", start=20, metric="data_load")], situation(knows_layout=False)),
+    ("its timer drifted long after it was slow", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3, start=90, onset=10, metric="compute"), anomaly("own_shift", [3], start=90, metric="compute")], situation(knows_layout=False)),
     ("all drifted", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_against_peers", 3), anomaly("shared_shift", [], start=10)], situation(knows_layout=False)),
     ("one waits no more", Reason.BUSY_AND_CHANGED, [3], [slow("busy_changed_and_cpu", 3)], situation(knows_layout=False)),
     ("one waits no more by stacks alone", Reason.BUSY_AND_CHANGED, [3], [slow("busy_and_changed", 3)], situation()),
@@ -239,11 +243,15 @@ TABLE: list[Row] = [
     ("a replica is slow", Reason.SLOW_REPLICA, [], [slow("slow_replica", 2, 3)], situation()),
     ("the slow one moves", Reason.ROTATING, [], [slow("rotating"), slow("slow_and_changed", 3)], situation()),
     ("it has moved since", Reason.ROTATING, [], [slow("slow_and_changed", 3), slow("rotating", start=20)], situation()),
+    ("slow loading moves, one computes slowly", Reason.SLOW_AND_CHANGED, [3], [anomaly("rotating", [], others(2), start=10, metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
+    ("slow loading has moved to the one that computes slowly", Reason.ROTATING, [], [anomaly("rotating", [], others(3), start=10, metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
+    ("many load slowly, one computes slowly", Reason.MANY_SLOW, [], [slow("many_slow", metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
     ("the job is slow as such", Reason.JOB_SLOWER, [], [anomaly("shared_shift", [], start=10)], situation()),
     ("too many are slow", Reason.MANY_SLOW, [], [slow("many_slow")], situation()),
     ("a function of one is slow", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3)], situation()),
     ("a function of one is slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_function", 3)], situation(knows_layout=False)),
     ("a function of one has become slow", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3)], situation(knows_layout=False)),
+    ("a function of one has become slow, and timers of all see nobody", Reason.FUNCTION_NOT_TIMED, [], [slow("slow_function_and_changed", 3)], situation(timed=True)),
     ("a function is slow on many", Reason.MANY_SLOW, [], [slow("slow_function", 3), slow("many_slow_functions", start=20)], situation()),
     ("a function is slow beside few", Reason.FUNCTION_APART, [], [slow("function_apart")], situation()),
     ("a function is slow beside few, and has become so", Reason.FUNCTION_APART, [], [slow("function_apart"), slow("function_shift", start=20)], situation()),
@@ -264,6 +272,14 @@ TABLE: list[Row] = [
     ("a function apart names nobody else", Reason.WHAT_IF_WORKERS, [3], [slow("function_apart"), slow("what_if_workers", 3)], situation()),
     ("played steps as information decide nothing", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3), slow("what_if_variation", severity="info")], situation()),
     ("of two traces the later one counts", Reason.WHAT_IF_STAGES, [], [slow("what_if_workers", 3), slow("what_if_stages", start=20)], situation()),
+    ("samples that name nobody do not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("busy_alone", 0, start=20, severity="info")], situation()),
+    ("rank 0, slow by design, does not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("slow_first_rank", 0, start=20)], situation()),
+    ("of two profiles the later one counts, whichever opened it", Reason.MANY_SLOW, [], [slow("many_slow_functions", start=20), slow("slow_function", 3, severity="info")], situation()),
+    ("a straggler that is over while the job stays slower", Reason.JOB_SLOWER, [], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 100, 10))], situation()),
+    ("another straggler long after", Reason.SLOW_AND_CHANGED, [5], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 200, 10)), slow("slow_and_changed", 5, start=200)], situation()),
+    ("played steps of long ago", Reason.JOB_SLOWER, [], [slow("what_if_workers", 3), anomaly("job_shift", start=500)], situation()),
+    ("a profile of long ago", Reason.JOB_SLOWER, [], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=500)], situation()),
+    ("a profile of not so long ago", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=200)], situation()),
     ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
     ("work varies", Reason.WHAT_IF_VARIATION, [], [slow("what_if_variation")], situation()),
     ("communication is slow", Reason.WHAT_IF_COMMUNICATION, [], [slow("what_if_communication")], situation()),
@@ -311,6 +327,9 @@ def test_of_two_laggards_without_a_stack_either_may_wait(sampled: tuple[int, ...
     assert named(decide([stall(), stacks, dumps], situation())) == suspects
 
 
+LONG = [anomaly("job_shift", start=start, onset=4) for start in range(20, 300, 10)]
+
+
 def test_every_reason_is_reached() -> None:
     assert {row[1] for row in TABLE} == set(Reason)
 
@@ -325,6 +344,18 @@ def test_every_reason_is_reached() -> None:
         ([slow("many_slow", onset=4)], "slowdown", "workload", 4),
         ([anomaly("own_shift", [3], onset=2), anomaly("job_shift", onset=4)], "slowdown", "unknown", 4),
         ([anomaly("job_shift", onset=2), slow("slow_against_peers", 3, onset=4)], "slowdown", "compute", 4),
+        (
+            [slow("slow_and_changed", 3, onset=4), *LONG, slow("slow_and_changed", 5, start=300, onset=290)],
+            "slowdown",
+            "compute",
+            290,
+        ),
+        (
+            [slow("slow_perhaps_with_others", 3, onset=4), slow("slow_and_changed", 3, start=40, onset=30)],
+            "slowdown",
+            "compute",
+            4,
+        ),
         ([anomaly("own_series", [5], onset=3)], "numerics", "unknown", 3),
     ],
 )
@@ -333,6 +364,24 @@ def test_symptom_area_and_onset_follow_from_what_is_blamed(
 ) -> None:
     decision = decide(anomalies, situation())
     assert (decision.symptom, decision.area, decision.onset) == (symptom, area, at(onset))
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "severity"),
+    [
+        ([error(6, 12), growth(start=10), growth(start=60)], "warning"),
+        ([slow("slow_and_changed", 3), *LONG], "warning"),
+        ([slow("slow_and_changed", 3), slow("slow_and_changed", 3, start=20, severity="warning")], "critical"),
+        ([anomaly("job_shift", severity="warning"), slow("busy_alone", 3, severity="info")], "warning"),
+    ],
+)
+def test_how_bad_it_is_follows_from_what_is_decided_on(anomalies: list[Anomaly], severity: str) -> None:
+    assert decide(anomalies, situation(iterated=at(100))).severity == severity
+
+
+def test_one_traced_rank_stands_for_those_that_it_shares_tensors_with() -> None:
+    decision = decide([slow("slow_and_changed", 2, 3), slow("what_if_workers", 2)], situation())
+    assert (named(decision), decision.reason) == ([2], Reason.WHAT_IF_WORKERS)
 
 
 def test_timers_of_many_steps_outweigh_one_profile() -> None:

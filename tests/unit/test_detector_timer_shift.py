@@ -37,6 +37,7 @@ def findings(
 def test_a_shift_of_one_is_its_own_and_information() -> None:
     ((one,),) = findings([5])
     assert (named([one]), one.grounds, one.severity, one.iteration) == ([[5]], "own_shift", "info", 40)
+    assert one.metric == "compute"
 
 
 def test_a_shift_that_many_share_is_the_jobs() -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from detection_support import anomaly, at, closed, ended, healthy, new_view, still
+from detection_support import anomaly, at, closed, ended, healthy, new_view, series, still
 
 from schemas.events import Frame
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.incidents import book
-from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, QUIET_WINDOWS, IncidentBook, IncidentBookState
+from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, IncidentBook, IncidentBookState
 from streams.incidents.compose import SHOWN_SUPPORT
+from streams.incidents.situation import QUIET_WINDOWS
 from streams.view import AttemptView, AttemptWindow, HealthyContrast
 
 RANKS = 8
@@ -304,6 +305,74 @@ def test_a_slowdown_is_over_once_it_has_not_shown_for_a_while() -> None:
     quiet = [story.close(window=iterating) for _ in range(QUIET_WINDOWS)]
     assert quiet[:-1] == [[]] * (QUIET_WINDOWS - 1)
     assert [one.resolution for one in quiet[-1]] == ["it no longer shows"]
+
+
+def told_of(revisions: list[Incident]) -> list[tuple[str, str, list[int | None], int]]:
+    return [(one.status, one.severity, [suspect.rank for suspect in one.suspects], one.onset) for one in revisions]
+
+
+def slowed(story: Story, windows: int, *kinds: str, ranks: tuple[int, ...] = (), **fields: Any) -> list[Incident]:
+    """So many windows in which the job iterates, with one finding of each of these grounds."""
+    found: list[Incident] = []
+    for _ in range(windows):
+        said = [story.here(kind, ranks if kind != "job_shift" else [], **fields.get(kind, {})) for kind in kinds]
+        found += story.close(*said, window=iterating)
+    return found
+
+
+def test_a_straggler_that_is_over_is_not_kept_by_information_that_the_job_is_slower() -> None:
+    story = Story()
+    shift = {"job_shift": {"severity": "info", "onset": 9}}
+    slowed(story, 5, "job_shift", **shift)
+    first = slowed(story, 10, "slow_and_changed", "job_shift", ranks=(5,), **shift)
+    over = slowed(story, 60, "job_shift", **shift)
+    assert told_of(first) == [("open", "critical", [5], at(60))]
+    assert told_of(over) == [("resolved", "critical", [5], at(60))]
+    later = slowed(story, 3, "slow_and_changed", "job_shift", ranks=(6,), **shift)
+    assert told_of(later) == [("open", "critical", [6], at(story.start - 20))]
+    assert later[0].id != first[0].id
+
+
+def test_a_straggler_that_is_over_is_named_no_more_while_a_warning_goes_on() -> None:
+    story = Story()
+    shift = {"job_shift": {"severity": "warning", "onset": 9}}
+    slowed(story, 5, "job_shift", **shift)
+    slowed(story, 100, "slow_and_changed", "job_shift", ranks=(5,), **shift)
+    over = slowed(story, 60, "job_shift", **shift)
+    assert told_of(over) == [("open", "warning", [], at(9))]
+    later = slowed(story, 100, "slow_and_changed", "job_shift", ranks=(6,), **shift)
+    assert told_of(later) == [("open", "critical", [6], at(1660))]
+
+
+@pytest.mark.parametrize("kind", ["what_if_workers", "slow_function_and_changed"])
+def test_whom_a_single_look_found_is_named_for_a_while(kind: str) -> None:
+    story = Story()
+    shift = {"job_shift": {"severity": "warning", "onset": 9}}
+    assert told_of(slowed(story, 1, kind, "job_shift", ranks=(5,), **shift))[0][2] == [5]
+    assert slowed(story, 2 * QUIET_WINDOWS, "job_shift", **shift) == []
+    assert told_of(slowed(story, 60, "job_shift", **shift)) == [("open", "warning", [], at(9))]
+
+
+@pytest.mark.parametrize(("timer", "ranks", "named"), [("compute_ms", 8, []), ("compute_ms", 4, [5]), ("loss", 8, [5])])
+def test_one_look_names_nobody_where_timers_of_most_ranks_see_nobody(timer: str, ranks: int, named: list[int]) -> None:
+    story = Story()
+
+    def timed(start: float) -> AttemptWindow:
+        told = {"series": [series(timer, int(start) + 1, [1.0] * 10, start)]}
+        return still(RANKS, start, dict.fromkeys(range(ranks), told))
+
+    story.close(window=timed)
+    (revision,) = story.close(story.here("slow_function_and_changed", [5]), window=iterating)
+    assert [suspect.rank for suspect in revision.suspects] == named
+
+
+def test_a_detector_that_judges_rarely_does_not_end_what_it_found() -> None:
+    story = Story()
+    story.view.clock.steps = [20 * 10**9]
+    assert len(story.close(story.here("slow_and_changed", [5]))) == 1
+    for _ in range(3):
+        assert [story.close() for _ in range(QUIET_WINDOWS + 2)] == [[]] * (QUIET_WINDOWS + 2)
+        assert story.close(story.here("slow_and_changed", [5])) == []
 
 
 def test_a_resolved_incident_stays_as_it_is_and_the_next_one_is_another() -> None:

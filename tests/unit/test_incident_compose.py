@@ -117,6 +117,24 @@ def test_the_severity_is_the_worst_of_the_anomalies() -> None:
     assert composed([warning, anomaly("slow_and_changed", [3], start=10)]).severity == "critical"
 
 
+@pytest.mark.parametrize(
+    ("grounds", "severity"),
+    [
+        ("slow_first_rank", "warning"),
+        ("slow_unseen", "warning"),
+        ("slow_but_waits", "warning"),
+        ("slow_stage", "warning"),
+        ("slow_replica", "warning"),
+        ("rotating", "warning"),
+        ("many_slow", "critical"),
+        ("slow_and_changed", "critical"),
+    ],
+)
+def test_what_may_be_slow_by_design_or_by_its_inputs_pages_nobody(grounds: str, severity: str) -> None:
+    found = anomaly(grounds, [0] if grounds == "slow_first_rank" else [3], severity="critical")
+    assert composed([found]).severity == severity
+
+
 @pytest.mark.parametrize(("stopped", "severity"), [(5, "info"), (10.5, "info"), (14, "critical"), (None, "critical")])
 def test_a_job_that_its_owner_stopped_pages_nobody(stopped: float | None, severity: str) -> None:
     known = view()

@@ -312,3 +312,8 @@ def test_who_may_wait_for_one_whose_time_is_not_accounted_for_is_not_named() -> 
     assert "rank 3" in found.text
     (found,) = last(windows(timers | {"allreduce_ms": lambda rank, step: 100.0 + 320.0 * (step >= 50 and rank != 2)}))
     assert found.grounds == "slow_and_changed"
+
+
+def test_a_finding_tells_the_timer_that_it_rests_on() -> None:
+    found = run(StepOutlier(), new_view(), windows({"compute_ms": slow(5, since=50)}, ranks=8, count=12))
+    assert {one.metric for told in found for one in told} == {"compute"}
