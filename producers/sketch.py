@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -105,6 +106,21 @@ class Calls:
     def names(self) -> list[tuple[str, Kind]]:
         """All functions that are called."""
         return sorted({(name, kind) for name, kind, _ in self._known})
+
+    def communication(self) -> Callable[[Integers], Integers]:
+        """What tells for how long before each moment only communication ran: on the device, or on the CPU while the
+        device did nothing (ns)."""
+        count = len(self._known)
+        talks, device = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        for (_, kind, on_device), at in self._known.items():
+            talks[at], device[at] = kind == "collective", on_device
+        ids = np.array(self._ids, dtype=np.int64)
+        covers = []
+        for chosen in (talks[ids] | device[ids], device[ids] & ~talks[ids]):
+            starts, ends = np.array(self._starts, dtype=np.int64)[chosen], np.array(self._ends, dtype=np.int64)[chosen]
+            order = np.argsort(starts, kind="stable")
+            covers.append(_Cover(*_apart(starts[order], ends[order])))
+        return lambda moments: covers[0].before(moments) - covers[1].before(moments)
 
     def sketch(self, steps: list[Step]) -> Sketch | None:
         """What the calls come to; null if there are none, or all are of no length."""

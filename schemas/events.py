@@ -160,6 +160,10 @@ class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
     share, ``durations`` are in ns and hold all waiting for others. ``microbatches`` and model ``chunks`` are -1 where
     an operation has none or it is not known; these two columns may be left out as a whole. ``left_out`` counts the
     step's operations that are not there. Columns of unequal length and places outside ``names`` are refused.
+
+    ``members`` is set where operations are segments between collectives that all ranks join (``compute``, and
+    ``all-reduce`` or the like at its end; ``microbatches`` number the segments): how many ranks that are. Then
+    ``iteration`` is the profiler's number of the step, not the training's, and ``recorded`` what it followed.
     """
 
     names: list[str]
@@ -169,6 +173,8 @@ class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
     microbatches: list[Place] = []
     chunks: list[Place] = []
     left_out: Int64 = 0
+    members: Int64 = 0
+    recorded: str = ""
 
     def __post_init__(self) -> None:
         count = len(self.operations)

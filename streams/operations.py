@@ -21,6 +21,9 @@ class Party(Enum):
 
 FORWARD, BACKWARD = "forward-compute", "backward-compute"
 COMPUTE = (FORWARD, BACKWARD)
+SEGMENT = "compute"
+"""Own work between two collectives."""
+_SEGMENTED = frozenset({SEGMENT, "all-reduce", "all-gather", "reduce-scatter"})
 
 _COMMUNICATION: dict[str, Party] = {
     "forward-send": Party.SENDER,
@@ -33,6 +36,10 @@ _COMMUNICATION: dict[str, Party] = {
     "grads-all-reduce": Party.REPLICAS,
     "embedding-grads-all-reduce": Party.STAGES,
     "optimizer-clip-main-grad": Party.EVERYBODY,
+    # At the end of a segment of a profiled step.
+    "all-reduce": Party.EVERYBODY,
+    "all-gather": Party.EVERYBODY,
+    "reduce-scatter": Party.EVERYBODY,
     # Between tensor-parallel ranks, of which a timeline stands for all.
     "layernorm-grads-all-reduce": Party.ALONE,
 }
@@ -53,7 +60,12 @@ def is_waited_for(name: str) -> bool:
     return name.startswith("params-")
 
 
-def type_of(name: str) -> str:
-    """What stands for all operations of a type: both ends of a transfer are one."""
+def type_of(name: str, number: int) -> str:
+    """What stands for all operations of a type: both ends of a transfer are one.
+
+    Segments of a step are as long as the program has it, so each is like the same one of other ranks and steps alone.
+    """
+    if name in _SEGMENTED:
+        return f"{name}-{number}"
     direction, _, end = name.partition("-")
     return f"{direction}-pp-comm" if end in ("send", "recv") and name in _COMMUNICATION else name

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.events import Timeline
-from streams.operations import BACKWARD, FORWARD, is_own_work, type_of
+from streams.operations import BACKWARD, FORWARD, SEGMENT, is_own_work, type_of
 from streams.whatif_graph import Meeting, graph_of, lone, played, transfers
 from streams.whatif_tensor import Array, Place, laid_over
 
@@ -50,7 +50,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     ``step_s`` is the traced step, ``played_s`` the played one, ``ideal_s`` the ideal one. ``slowest`` are places
     (stage, replica), as indices, of the slowest workers, the worst first. ``work`` is what each worker computes in a
     step, [step, stage, replica]; ``spread`` by how much of it that may differ between steps by chance, for each stage:
-    the deviation that its microbatches make, if they differ independently of each other.
+    the deviation that its microbatches make, if they differ independently of each other. ``by_rank`` is whether the
+    operations are segments between collectives of all ranks: then each replica is a rank.
     """
 
     stages: list[int]
@@ -71,6 +72,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     correlation: float
     work: Array
     spread: list[float]
+    by_rank: bool = False
 
     @property
     def slowdown(self) -> float:
@@ -95,7 +97,7 @@ class Player:
         self.trace = laid_over(steps)
         self._meetings: list[Meeting] = graph_of(self.trace)
         self.spent = transfers(self._meetings, self.trace)
-        self._types = [type_of(slot.name) for slot in self.trace.slots]
+        self._types = [type_of(slot.name, slot.number) for slot in self.trace.slots]
         self.stage_of = np.array([slot.stage for slot in self.trace.slots])
         self._own = np.array([is_own_work(slot.name) for slot in self.trace.slots])
         self.ideal = self._ideal()
@@ -230,4 +232,5 @@ def what_if(player: Player) -> WhatIf:
         correlation=player.correlation(),
         work=player.work(),
         spread=player.spread(),
+        by_rank=any(slot.name == SEGMENT for slot in trace.slots),
     )

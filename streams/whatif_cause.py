@@ -107,7 +107,8 @@ def cause_of(result: WhatIf, slow: Slow, limits: Limits) -> Cause | None:
     explained = (
         (slow.gain if slow.places and shares.workers >= limits.most else 0.0, Cause.WORKERS),
         (shares.variation, Cause.LENGTHS if result.correlation >= limits.correlation else Cause.VARIATION),
-        (shares.stages, Cause.STAGES if len(result.replicas) > 1 else Cause.ONE_REPLICA),
+        # Ranks that join the same collectives have no stages.
+        (0.0 if result.by_rank else shares.stages, Cause.STAGES if len(result.replicas) > 1 else Cause.ONE_REPLICA),
         (shares.communication, Cause.COMMUNICATION),
     )
     return next((cause for share, cause in explained if share >= limits.most), Cause.SEVERAL)

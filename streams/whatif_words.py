@@ -39,8 +39,9 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
     }
     aside = f", {result.replicas_aside} of the replicas not traced in most of them" if result.replicas_aside else ""
     return (
-        f"a step takes {result.played_s:.2f} s and would take {result.ideal_s:.2f} s if every operation took what its "
-        f"kind usually does (S = {result.slowdown:.2f} over {len(result.steps)} steps{aside}); {to_what[cause]}"
+        f"a step takes {_seconds(result.played_s)} and would take {_seconds(result.ideal_s)} if every operation took "
+        f"what its kind usually does (S = {result.slowdown:.2f} over {len(result.steps)} steps{aside}); "
+        f"{to_what[cause]}"
     )
 
 
@@ -51,22 +52,28 @@ def peers_said(result: WhatIf, cause: Cause, slow: Slow) -> str:
     if cause is Cause.WORKERS:
         stage, replica = slow.places[0]
         others = np.delete(work[stage], [one for at, one in slow.places if at == stage])
-        return f"computes {work[stage, replica]:.2f} s a step, the stage's other replicas {_span(others)}; {figures}"
+        does, peers = ("works", "other ranks") if result.by_rank else ("computes", "the stage's other replicas")
+        return f"{does} {_seconds(work[stage, replica])} a step, {peers} {_span(others)}; {figures}"
     if cause in (Cause.STAGES, Cause.ONE_REPLICA):
         stages = zip(result.stages, np.median(work, axis=1), strict=True)
         listed = ", ".join(f"stage {number} {value:.2f} s" for number, value in stages)
         return f"computed in a step: {listed[:LONGEST]}; {figures}"
     last = set(result.work.max(axis=1).argmax(axis=-1).tolist())
-    return f"{len(last)} of {len(result.replicas)} replicas take turns in computing longest; {figures}"
+    who = "ranks" if result.by_rank else "replicas"
+    return f"{len(last)} of {len(result.replicas)} {who} take turns in computing longest; {figures}"
 
 
 def why(result: WhatIf, slow: Slow, place: Place) -> str:
     """Why one worker is a suspect."""
     flagged = slow.flagged[place]
-    return (
-        f"computes {slow.ratios[place]:.2f} times as long as the replicas of its pipeline stage in {sum(flagged)} of "
-        f"{len(flagged)} steps; alone it would make a step {result.of_worker(*place):.2f} times as long"
-    )
+    steps = f"in {sum(flagged)} of {len(flagged)} steps"
+    alone = f"alone it would make a step {result.of_worker(*place):.2f} times as long"
+    if result.by_rank:
+        return (
+            f"works {slow.ratios[place]:.2f} times as long as other ranks {steps}, its device busy or waiting for its "
+            f"CPU; {alone}"
+        )
+    return f"computes {slow.ratios[place]:.2f} times as long as the replicas of its pipeline stage {steps}; {alone}"
 
 
 def _who(result: WhatIf, places: list[Place], ranks: Ranks, tensor_parallel: int) -> str:
@@ -75,6 +82,8 @@ def _who(result: WhatIf, places: list[Place], ranks: Ranks, tensor_parallel: int
         return f"ranks {rank_ranges({rank for place in places for rank in ranks[place]})}"
     stage, replica = places[0]
     own = ranks[places[0]]
+    if result.by_rank:
+        return f"rank {own[0]}"
     at = f"dp {result.replicas[replica]}, pp {result.stages[stage]}"
     if len(own) > 1:
         return f"one of ranks {rank_ranges(own)} ({at})"
@@ -91,4 +100,13 @@ def _figure(value: float) -> str:
 
 
 def _span(values: Array) -> str:
-    return f"{values.min():.2f}-{values.max():.2f} s" if values.size else "were not traced"
+    return f"{values.min():.{_digits(values.max())}f}-{_seconds(values.max())}" if values.size else "were not traced"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.{_digits(value)}f} s"
+
+
+def _digits(value: float) -> int:
+    """Behind the point: steps of a few ranks' small models take milliseconds."""
+    return 2 if value >= 1 else 3 if value >= 0.1 else 4

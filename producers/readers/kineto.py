@@ -22,9 +22,10 @@ from producers.observations import Observation
 from producers.owners import Owners
 from producers.rows import Fields, printable
 from producers.scan import Source
+from producers.segments import Collectives, Segments, Undivided, segments_of
 from producers.sketch import MOST_CALLS, Calls, Kind, Sketch, Step
 from producers.times import HOUR, possible
-from schemas.events import Job, Profile, TimeSource
+from schemas.events import Job, Profile, Timeline, TimeSource
 from schemas.identity import MOST_RANKS
 from schemas.ids import stable_id
 
@@ -69,7 +70,8 @@ class Trace(msgspec.Struct, frozen=True):
     """What a file holds: whose it says it is, its calls as a sketch, and when the last had ended (ns UTC).
 
     ``taken`` is null where the trace tells no time of day. ``recorded`` are the kinds of calls in it. ``alike`` is
-    whether its process groups show that all ranks do the same work.
+    whether its process groups show that all ranks do the same work. ``segments`` are those of its steps;
+    ``undivided`` says why there can be none.
     """
 
     file: str
@@ -81,6 +83,8 @@ class Trace(msgspec.Struct, frozen=True):
     recorded: str
     alike: bool
     unused: list[Unused]
+    segments: list[Segments] = []
+    undivided: str = ""
 
 
 def recognised(source: Source) -> bool:
@@ -116,6 +120,8 @@ class _Draft:
     def __init__(self) -> None:
         self.calls = Calls()
         self.steps: list[Step] = []
+        self.on_device: list[Step] = []
+        self.collectives = Collectives()
         self.entries = 0
         self.odd = 0
         self.told: Fields = {}
@@ -144,14 +150,21 @@ class _Draft:
             self.odd += 1
             return
         step = _STEP.match(name)
-        if step is not None and category == "user_annotation":
-            self.steps.append(Step(start, start + duration, int(step.group(1))))
+        if step is not None and category in ("user_annotation", "gpu_user_annotation"):
+            annotated = self.steps if category == "user_annotation" else self.on_device
+            annotated.append(Step(start, start + duration, int(step.group(1))))
             name = "ProfilerStep"
         function = self._function(name, category)
         if function is not None:
             said, kind, device = function
             self.recorded[_source(category.lower())] += 1
             self.calls.add(said, kind, start, start + duration, device=device)
+            told = event.get("args")
+            told = told if isinstance(told, dict) else {}
+            if device and kind == "collective":
+                self.collectives.ran(name, start, start + duration, told)
+            elif kind == "os":
+                self.collectives.launched(told.get("correlation"), start)
 
     def _function(self, name: str, category: str) -> tuple[str, Kind, bool] | None:
         """How a function is called and what it is; null for what is no call, as spans of annotations on the device."""
@@ -183,7 +196,19 @@ class _Draft:
         talks = {name for name, kind in self.calls.names() if kind == "collective"}
         alike = bool(talks) and not any(_PAIR.search(name) for name in talks) and _has_one_group(info, world)
         taken, recorded = _moment(sketch.end, self.told), ",".join(_recorded(self.recorded))
-        return Trace(file, rank, world, taken, sketch, len(self.calls), recorded, alike, unused)
+        segments, undivided = self._segments(world, alike)
+        calls = len(self.calls)
+        return Trace(file, rank, world, taken, sketch, calls, recorded, alike, unused, segments, undivided)
+
+    def _segments(self, world: int | None, alike: bool) -> tuple[list[Segments], str]:
+        """The segments of its steps, and why there are none where there might be."""
+        if not self.steps or not self.collectives.found:
+            return [], ""
+        try:
+            found, communication = self.collectives, self.calls.communication
+            return segments_of(found, self.steps, self.on_device, communication, world, alike), ""
+        except Undivided as reason:
+            return [], str(reason)
 
 
 def _nanoseconds(value: Any) -> int | None:
@@ -270,6 +295,11 @@ def observe(
     seen: dict[tuple[bytes, int], str] = {}
     for trace in traces:
         yield from _observe(trace, captures, owners, span, seen)
+    # One trace alone is never held against others, whatever can be told of it.
+    undivided = Counter(trace.undivided for trace in traces if trace.undivided and len(traces) > 1)
+    for reason, count in sorted(undivided.items()):
+        first = next(trace.file for trace in traces if trace.undivided == reason)
+        yield Unused(first, 0, f"steps cannot be divided into own work and waiting: {reason}", count)
 
 
 def _observe(
@@ -307,7 +337,8 @@ def _observe(
     if trace.alike and rank is not None:
         known = Job(time=time, time_source=source, precision_ns=precision, layout={"pp": 1})
         yield Observation(identity, time, known, trace.file, 0)
-    for number, event in enumerate(_events(trace, time, source, precision)):
+    events = [*_events(trace, time, source, precision), *_timelines(trace, time, source, precision)]
+    for number, event in enumerate(events):
         yield Observation(identity, time, event, trace.file, number)
 
 
@@ -331,5 +362,23 @@ def _events(trace: Trace, time: int, source: TimeSource, precision: int) -> Iter
             first_step=sketch.first_step,
             world_size=trace.world_size,
             unlisted=sketch.unlisted,
+            recorded=trace.recorded,
+        )
+
+
+def _timelines(trace: Trace, time: int, source: TimeSource, precision: int) -> Iterable[Timeline]:
+    for one in trace.segments:
+        names = sorted(set(one.names))
+        yield Timeline(
+            time=time,
+            time_source=source,
+            precision_ns=precision,
+            iteration=one.step,
+            names=names,
+            operations=[names.index(name) for name in one.names],
+            starts=one.starts,
+            durations=one.durations,
+            microbatches=[at // 2 for at in range(len(one.names))],
+            members=trace.world_size or 0,
             recorded=trace.recorded,
         )

@@ -13,6 +13,7 @@ from schemas.events import Timeline
 from schemas.results import Anomaly, Area, Severity
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.segments import check_segments
 from streams.view import AttemptView, AttemptWindow
 from streams.whatif import Player, WhatIf, what_if
 from streams.whatif_cause import Cause, Limits, Slow, cause_of, slow_workers
@@ -82,7 +83,9 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         try:
             judged = self._played(view, taken)
         except NoTrace as reason:
-            return [self._not_played(view, window, onset, min(taken), str(reason))]
+            segmented = any(_members(found) for found in taken.values())
+            step = view.clock.iteration if segmented else min(taken)
+            return [self._not_played(view, window, onset, step, str(reason))]
         cause = cause_of(judged.result, judged.slow, self.config.limits)
         return [] if cause is None else [self._finding(view, window, judged, cause, onset)]
 
@@ -100,8 +103,8 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         What nobody told the time of lies in one file, with all that there is.
         """
         found = self.state.pending[step]
-        workers = view.layout.get("pp", 0) * view.layout.get("dp", 0)
-        if workers and len({_place(view, rank) for rank in found} - {None}) >= workers:
+        workers = _members(found) or view.layout.get("pp", 0) * view.layout.get("dp", 0)
+        if workers and len({_place(view, rank, found[rank]) for rank in found} - {None}) >= workers:
             return True
         patience = self.config.patience_windows * (window.end - window.start)
         inferred = all(one.time_source == "inferred" for one in found.values())
@@ -122,11 +125,14 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         steps: dict[int, dict[Place, Timeline]] = {}
         for step, found in taken.items():
             for rank in sorted(found):
-                place = _place(view, rank)
+                place = _place(view, rank, found[rank])
                 if place is not None and not found[rank].left_out:
                     steps.setdefault(step, {}).setdefault(place, found[rank])
                     ranks.setdefault(place, set()).add(rank)
         player = Player(steps)
+        segments = [one for found in taken.values() for one in found.values() if one.members]
+        if segments:
+            check_segments(player.trace, segments)
         result = what_if(player)
         if len(result.steps) < self.config.steps:
             raise NoTrace(f"only {len(result.steps)} of {len(taken)} steps fit together")
@@ -154,24 +160,31 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             axis="space",
             layer="profile",
             symptom="slowdown",
-            area=_AREAS.get(cause, "unknown"),
+            # Own time between collectives may be kernels or a late CPU.
+            area="unknown" if result.by_rank and cause is Cause.WORKERS else _AREAS.get(cause, "unknown"),
             grounds=cause.value,
             severity=self._severity(result, cause),
             text=said(result, cause, slow, ranks, view.layout.get("tp", 1)),
             peers=peers_said(result, cause, slow),
-            iteration=result.steps[slow_in[0] if slow_in else 0],
+            # Profilers number steps by themselves.
+            iteration=view.clock.iteration if result.by_rank else result.steps[slow_in[0] if slow_in else 0],
             phase=view.phase,
             suspects=suspects,
             victims=sorted({rank for own in ranks.values() for rank in own} - blamed) if blamed else [],
         )
 
     def _severity(self, result: WhatIf, cause: Cause) -> Severity:
-        """What passes between operations may be work that was not timed; it explains slowness that others find."""
-        if cause is Cause.BETWEEN:
+        """What passes between operations may be work that was not timed; it explains slowness that others find.
+
+        So does what a few profiled steps lose to nobody's doing: a healthy job loses some as well.
+        """
+        if cause is Cause.BETWEEN or (result.by_rank and cause is not Cause.WORKERS):
             return "info"
         return "critical" if cause is Cause.WORKERS and result.slowdown >= self.config.critical else "warning"
 
-    def _not_played(self, view: AttemptView, window: AttemptWindow, onset: int, step: int, reason: str) -> Anomaly:
+    def _not_played(
+        self, view: AttemptView, window: AttemptWindow, onset: int, step: int | None, reason: str
+    ) -> Anomaly:
         return self.anomaly(
             window,
             "not played",
@@ -188,8 +201,18 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         )
 
 
-def _place(view: AttemptView, rank: int) -> Place | None:
-    """Replica and pipeline stage of a rank, null where its coordinates are not known; of several stages the first."""
+def _members(found: dict[int, Timeline]) -> int:
+    """How many ranks the segments of a step are of; 0 where its operations are none."""
+    return max((one.members for one in found.values()), default=0)
+
+
+def _place(view: AttemptView, rank: int, timeline: Timeline) -> Place | None:
+    """Replica and pipeline stage of a rank, null where its coordinates are not known; of several stages the first.
+
+    Of ranks that join the same collectives each is a replica.
+    """
+    if timeline.members:
+        return rank, 0
     at = view.coordinates(rank)
     dp, pp = at.get("dp"), at.get("pp", 0)
     pp = min(pp, default=0) if isinstance(pp, list) else pp

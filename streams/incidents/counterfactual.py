@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemas.results import Anomaly
 from streams.incidents.decision import Base, Decision, Reason, ranks_of
+from streams.incidents.profiled import area_by_profiles, profiles_contradict
 
 GROUNDS: dict[str, Reason] = {
     "what_if_workers": Reason.WHAT_IF_WORKERS,
@@ -23,9 +24,9 @@ def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly]) -> Decisio
     """The decision by the latest played steps, null where none were; ``spatial`` are findings of slow ranks by timers.
 
     Played steps know what everybody waited for, so they count before timers, unless those have found somebody since.
-    Where both name ranks and not the same, nobody is named.
+    Where both name ranks and not the same, nobody is named; nor where profiles of functions single out others.
     """
-    told = [one for one in anomalies if one.grounds in GROUNDS]
+    told = [one for one in anomalies if one.grounds in GROUNDS and one.severity != "info"]
     if not told:
         return None
     latest = max(told, key=lambda one: (one.end, one.id))
@@ -39,6 +40,9 @@ def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly]) -> Decisio
         return base.everybody(reason, area=latest.area)
     if not latest.suspects:
         return base.nobody(reason, area=latest.area)
-    if by_timers and by_timers != ranks_of(latest.suspects):
+    timers_contradict = bool(by_timers) and by_timers != ranks_of(latest.suspects)
+    if timers_contradict or profiles_contradict(anomalies, latest.suspects):
         return base.nobody(Reason.SOURCES_DISAGREE, area=latest.area)
-    return base.named(reason, latest.suspects, area=latest.area)
+    # Of own time between collectives only functions tell what it went to.
+    area = area_by_profiles(anomalies) if latest.area == "unknown" else latest.area
+    return base.named(reason, latest.suspects, area=area)

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from schemas.results import Anomaly
-from streams.incidents.decision import Base, Decision, Reason
+from schemas.results import Anomaly, Area, Suspect
+from streams.incidents.decision import Base, Decision, Reason, ranks_of
 from streams.incidents.situation import Situation
 
-_SPACE = ("slow_function", "slow_function_and_changed", "many_slow_functions", "function_apart")
+_MANY = "many_slow_functions"
+_SPACE = ("slow_function", "slow_function_and_changed", _MANY, "function_apart")
 GROUNDS = frozenset({*_SPACE, "function_shift"})
 """Grounds of the detector that contrasts profiles."""
+
+
+def profiles_contradict(anomalies: list[Anomaly], suspects: list[Suspect]) -> bool:
+    """Whether the latest profiles that tell ranks apart single out others than these, or too many to name any."""
+    told = _telling(anomalies)
+    return told is not None and (told.grounds == _MANY or ranks_of(told.suspects) != ranks_of(suspects))
+
+
+def area_by_profiles(anomalies: list[Anomaly]) -> Area:
+    """What the functions are for by which the latest profiles single somebody out."""
+    told = _telling(anomalies)
+    return told.area if told else "unknown"
+
+
+def _telling(anomalies: list[Anomaly]) -> Anomaly | None:
+    told = [one for one in anomalies if one.grounds in _SPACE and (one.suspects or one.grounds == _MANY)]
+    return told[-1] if told else None
 
 
 def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -16,7 +34,7 @@ def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
     spatial = [one for one in anomalies if one.grounds in _SPACE]
     latest = [one for one in spatial if one.end == spatial[-1].end]
     base = Base.of(anomalies, (spatial or anomalies)[0], symptom="slowdown")
-    if any(one.grounds == "many_slow_functions" for one in latest):
+    if any(one.grounds == _MANY for one in latest):
         return base.nobody(Reason.MANY_SLOW, area="workload")
     singled = [one for one in latest if one.suspects]
     if not singled:
