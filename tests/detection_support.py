@@ -376,6 +376,7 @@ _SYMPTOM = {
     "what_if_workers": ("what_if", "slowdown", "profile", "critical", "space"),
     "what_if_stages": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_one_replica": ("what_if", "slowdown", "profile", "warning", "space"),
+    "what_if_replica": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_lengths": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_variation": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_communication": ("what_if", "slowdown", "profile", "warning", "space"),

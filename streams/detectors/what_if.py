@@ -2,7 +2,8 @@
 
 Formulas and their source are in ``streams/whatif.py``. Somebody is named only if fixing them wins back most of what the
 step loses, and they compute longer than the replicas of their own stage in most steps. A worker that is slow keeps the
-whole pipeline waiting; the others are its victims. Varying lengths and stages with more work are nobody's fault.
+whole pipeline waiting; the others are its victims. Varying lengths, stages with more work and replicas that take longer
+on several stages are nobody's fault.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from streams.whatif_words import peers_said, said, why
 _AREAS: dict[Cause, Area] = {
     Cause.WORKERS: "compute",
     Cause.STAGES: "workload",
+    Cause.REPLICA: "workload",
     Cause.LENGTHS: "workload",
     Cause.COMMUNICATION: "network",
     Cause.BETWEEN: "data",
@@ -141,7 +143,9 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             for stage in range(len(result.stages))
             for replica in range(len(result.replicas))
         }
-        return _Judged(result, slow_workers(player, result, self.config.limits), at)
+        group_of = {rank: number for number, group in enumerate(view.peer_groups()) for rank in group}
+        groups = {place: group_of.get(own[0], -1) for place, own in at.items()}
+        return _Judged(result, slow_workers(player, result, self.config.limits, groups), at)
 
     def _finding(self, view: AttemptView, window: AttemptWindow, judged: _Judged, cause: Cause, onset: int) -> Anomaly:
         """Of several traced ranks of a worker nobody can say which is slow: they wait for each other."""

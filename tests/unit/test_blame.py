@@ -263,6 +263,7 @@ TABLE: list[Row] = [
     ("played steps as information decide nothing", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3), slow("what_if_variation", severity="info")], situation()),
     ("of two traces the later one counts", Reason.WHAT_IF_STAGES, [], [slow("what_if_workers", 3), slow("what_if_stages", start=20)], situation()),
     ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
+    ("a whole replica takes longer", Reason.SLOW_REPLICA, [], [slow("what_if_replica")], situation()),
     ("work varies", Reason.WHAT_IF_VARIATION, [], [slow("what_if_variation")], situation()),
     ("communication is slow", Reason.WHAT_IF_COMMUNICATION, [], [slow("what_if_communication")], situation()),
     ("time between operations decides nothing", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("slow_against_peers", 2), slow("what_if_between")], situation()),
