@@ -14,7 +14,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.places import beside, places_of
+from streams.places import is_by_position, places_of
 from streams.robust import Bounds
 from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
 from streams.slow_episodes import Episodes
@@ -205,7 +205,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
             (set(waiting) == set(ranks), "slow_but_waits"),
             (changed and not alike, "slow_and_changed"),
-            (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
+            (is_by_position(view, ranks, table.ranks), "slow_first_rank"),
             (others.unseen, "slow_unseen"),
             (changed, "slow_perhaps_with_others"),
         ):
