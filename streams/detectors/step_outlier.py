@@ -196,7 +196,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         changed = known.all_changed([rank for rank in ranks if rank not in waiting])
         # Who is of a stage that nobody knows of has changed with it, seen or unseen.
         based = {rank for rank, base in zip(table.ranks, table.bases.tolist(), strict=True) if base > 0}
-        unseen = 0 if view.knows_layout else len(set(view.members) - based) / len(view.members)
+        mates = view.of_their_roles(ranks)
+        unseen = 0 if view.knows_stages_beside(ranks) else len(mates - based) / max(len(mates), 1)
         alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
         for holds, grounds in (
             (known.has_moved(table.total), "rotating"),

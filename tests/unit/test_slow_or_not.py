@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from detection_support import closed, identity, named, new_view, run, series, summary
@@ -282,3 +283,19 @@ def test_ten_thousand_ranks_take_a_few_megabytes() -> None:
     assert len(raw) < 2_500_000
     assert table.judged == 51
     assert np.allclose(table.values(50, 51) / 1e6, 406, rtol=0.001)
+
+
+@pytest.mark.parametrize("stages", [False, True])
+def test_other_roles_without_timers_are_of_no_unseen_stage(stages: bool) -> None:
+    made = []
+    for window in windows({"compute_ms": slow(5, since=50)}):
+        told = []
+        for one in window.summaries:
+            actor = (one.identity.rank or 0) < 8
+            who = msgspec.structs.replace(
+                one.identity, role="actor" if actor else "rollout", coordinates={"pp": 0} if stages and actor else {}
+            )
+            told.append(msgspec.structs.replace(one, identity=who, series=one.series if actor else []))
+        made.append(msgspec.structs.replace(window, summaries=told))
+    (one,) = last(made)
+    assert (one.grounds, named([one])) == ("slow_and_changed", [[5]])
