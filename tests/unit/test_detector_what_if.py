@@ -158,6 +158,27 @@ def test_few_steps_wait_for_more() -> None:
     assert [len(one) for one in findings(window_of(job), window_of(more, 10))] == [0, 1]
 
 
+def test_steps_of_long_ago_are_not_judged_with_later_ones() -> None:
+    old = window_of(job_of(slow_worker(1, 1), steps=2), source="captured")
+    now = window_of(job_of(slow_worker(0, 2), steps=4, first_step=500), 3600, source="captured")
+    config = WhatIfConfig(steps=4)
+    first, second = run(WhatIfDetector(config), new_view(), [closed(old), closed(now, 3600)])
+    assert first == []
+    ((suspect,),) = [one.suspects for one in second]
+    assert (suspect.rank, second[0].iteration, second[0].onset) == (2, 500, at(3601))
+    assert "2 traced steps before these were not played" in second[0].text
+
+
+def test_of_what_is_too_much_the_steps_that_came_first_go_whatever_their_numbers() -> None:
+    detector = WhatIfDetector(WhatIfConfig(pending_operations=1_000))
+    high = window_of(job_of(even(), steps=40, first_step=900), 0, [0, 1], source="captured")
+    low = window_of(job_of(even(), steps=40), 10, [0, 1], source="captured")
+    assert run(detector, new_view(), [closed(high), closed(low, 10)]) == [[], []]
+    state = detector.state
+    assert max(state.pending) == 49 and state.dropped == 80 - len(state.pending)
+    assert sum(len(one.operations) for own in state.pending.values() for one in own.values()) <= 1_000
+
+
 def test_of_ranks_that_share_a_place_none_is_named() -> None:
     """They compute together and wait for each other, whoever of them is slow."""
     job = job_of(slow_worker(1, 1))
