@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -60,6 +60,42 @@ def replica_elsewhere(view: AttemptView, ranks: Iterable[int], among: Iterable[i
         return set()
     inside = {one for one in among if _at(view, one, ("dp", "cp")) in replicas}
     return inside if len(stages) > 1 else {one for one in inside if _at(view, one, ("pp",)) not in stages}
+
+
+def is_by_position(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> bool:
+    """Whether the ranks may always have done more than others because of where they stand.
+
+    Rank 0 logs and saves, the last rank logs losses; the first of a tensor-parallel group, of a context-parallel one or
+    of a node often loads the data of all. Of those that share such a position in their stages half are enough.
+    """
+    inside, everybody = set(ranks), {*among, *ranks}
+    last = max([*view.members, (view.world_size or 0) - 1])
+    if inside <= beside(view, 0, everybody) | beside(view, last, everybody):
+        return True
+    if len(inside) < 2:
+        return False
+    stages = {_at(view, rank, ("pp",)) for rank in inside}
+    others = {rank for rank in everybody if _at(view, rank, ("pp",)) in stages}
+    positions = [_on_nodes(view), *({rank: _at(view, rank, (axis,)) for rank in others} for axis in ("tp", "cp"))]
+    return any(_share_most(inside, others, position) for position in positions)
+
+
+def _share_most(inside: set[int], others: set[int], position: Mapping[int, str]) -> bool:
+    """Whether those inside are at one position, half of all that are there, and others are elsewhere."""
+    shared = {position.get(rank, "") for rank in inside}
+    alike = {rank for rank in others if position.get(rank, "") in shared}
+    return len(shared) == 1 and "" not in shared and alike != others and 2 * len(inside) >= len(alike)
+
+
+def _on_nodes(view: AttemptView) -> dict[int, str]:
+    """Each rank's number on its node."""
+    nodes: dict[str, list[int]] = {}
+    for rank in sorted(view.members):
+        nodes.setdefault(view.node_of(rank), []).append(rank)
+    nodes.pop("", None)
+    told = {rank: view.members[rank].identity.local_rank for own in nodes.values() for rank in own}
+    counted = {rank: number for own in nodes.values() for number, rank in enumerate(own)}
+    return {rank: str(number if (local := told[rank]) is None else local) for rank, number in counted.items()}
 
 
 def _at(view: AttemptView, rank: int, axes: tuple[str, ...]) -> str:

@@ -114,6 +114,13 @@ class Peers:
         )
         return dict(zip(KINDS, kinds.tolist(), strict=True)), float(own), float(span)
 
+    def ratios(self, bounds: Bounds) -> dict[int, float]:
+        """How many times the others' median own work takes, by rank; nothing where there are no others."""
+        if len(self.ranks) < 2:
+            return {}
+        _, ratios, _ = contrast(self._own, bounds)
+        return dict(zip(self.ranks, ratios.tolist(), strict=True))
+
     def slower(self, bounds: Bounds, share: float) -> dict[int, list[Excess]]:
         """By rank what stands out of what the others hold: functions, and layers as a whole."""
         found = slower_than_peers(self.sketches, bounds, share)

@@ -6,7 +6,7 @@ The job stage keeps one view per attempt and updates it before detectors see the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -46,6 +46,8 @@ QUIET_NS = 60_000_000_000
 SAMPLES_KEPT_NS = 60_000_000_000
 KEPT_FAILURES = 8
 LONGEST_FAILURE = 300
+KNOWN = 0.9
+"""Of how many ranks the stage must be known for stages to be known."""
 WAITING: frozenset[Activity] = frozenset({"communication", "engine"})
 """What a rank is in while it waits for others, as far as a stack can tell."""
 
@@ -186,9 +188,10 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self.clock.advance(window.summaries)
         self._node_side(window)
         # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
-        peers = {} if moved or self.layout != layout else {"_peers": self._peers}
+        kept = () if moved or self.layout != layout else ("_peers", "_coordinates", "knows_layout")
+        known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
-        self.__dict__.update(peers)
+        self.__dict__.update(known)
 
     def _believe(self, world_size: int | None) -> None:
         if world_size is not None and 0 < world_size <= MOST_RANKS:
@@ -296,16 +299,32 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     def coordinates(self, rank: int) -> dict[str, int | list[int]]:
         """The rank's parallel coordinates: its own, or those that the layout gives."""
-        member = self.members.get(rank)
-        if member is not None and member.identity.coordinates:
-            return member.identity.coordinates
-        return dict(coordinates_of(rank, self.layout))
+        if rank not in self._coordinates:
+            member = self.members.get(rank)
+            own = member.identity.coordinates if member is not None else {}
+            self._coordinates[rank] = own or dict(coordinates_of(rank, self.layout))
+        return self._coordinates[rank]
 
-    @property
+    @cached_property
+    def _coordinates(self) -> dict[int, dict[str, int | list[int]]]:
+        return {}
+
+    @cached_property
     def knows_layout(self) -> bool:
-        """Whether stages are known, or roles tell the ranks apart."""
-        roles = {member.identity.role for member in self.members.values()} - {""}
-        return "pp" in self.layout or len(roles) > 1
+        """Whether the stage of nearly every rank is known; roles alone tell none."""
+        return self._knows_stages(self.members)
+
+    def knows_stages_beside(self, ranks: Iterable[int]) -> bool:
+        """The same for the ranks of these ranks' roles only; of all where there are none."""
+        return self._knows_stages(self.of_their_roles(ranks) or self.members)
+
+    def _knows_stages(self, ranks: Collection[int]) -> bool:
+        return sum("pp" in self.coordinates(rank) for rank in ranks) >= KNOWN * len(ranks) > 0
+
+    def of_their_roles(self, ranks: Iterable[int]) -> set[int]:
+        """The ranks whose process type and role one of these has."""
+        roles = {_role(self.members[rank].identity) for rank in ranks if rank in self.members}
+        return {rank for rank, member in self.members.items() if _role(member.identity) in roles}
 
     def peer_groups(self) -> list[list[int]]:
         """The ranks that can be compared with one another, groups and ranks in canonical order."""
@@ -500,6 +519,10 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def of(self, rank: int) -> list[Window]:
         """The rank's summaries in this window."""
         return self.by_rank.get(rank, [])
+
+
+def _role(identity: Identity) -> tuple[str, str]:
+    return identity.process_type, identity.role
 
 
 def _last_life(summary: Window, *, dead: bool) -> int | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from streams.robust import Bounds, contrast
 from streams.whatif import Player, WhatIf
 from streams.whatif_tensor import Array, Place
+
+Groups = Mapping[Place, int]
 
 
 class Cause(Enum):
@@ -21,6 +25,7 @@ class Cause(Enum):
     WORKERS = "what_if_workers"
     STAGES = "what_if_stages"
     ONE_REPLICA = "what_if_one_replica"
+    REPLICA = "what_if_replica"
     LENGTHS = "what_if_lengths"
     VARIATION = "what_if_variation"
     COMMUNICATION = "what_if_communication"
@@ -34,7 +39,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     ``slowdown`` is from which S on a job is slow; ``most`` the share of the lost time that a cause must explain,
     ``enough`` the share of what all candidates explain together that those named must. ``bounds``, a ``share`` of
     steps and ``deviations`` above what chance would do make a candidate; more than a share of ``rotating`` workers is
-    workload. ``correlation`` of forward and backward tells varying lengths.
+    workload. ``correlation`` of forward and backward tells varying lengths. What is slow on one stage and by a share of
+    ``elsewhere`` as much on another stage of its replica has longer inputs.
     """
 
     slowdown: float = 1.1
@@ -45,9 +51,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     deviations: float = 5.0
     rotating: float = 0.25
     correlation: float = 0.9
+    elsewhere: float = 1 / 3
 
     def __post_init__(self) -> None:
-        shares = (self.most, self.enough, self.share, self.rotating, self.correlation)
+        shares = (self.most, self.enough, self.share, self.rotating, self.correlation, self.elsewhere)
         if not (self.slowdown > 1 and self.deviations > 0 and all(0 < one <= 1 for one in shares)):
             raise ValueError("limits: slowdown must be above 1, deviations above 0, all others between 0 and 1")
 
@@ -55,27 +62,34 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Slow(msgspec.Struct, frozen=True):
     """Workers that stand out, as (stage, replica) indices, the worst first, and what fixing them wins back (a share).
 
-    ``ratios`` are to the replicas of their stage, ``flagged`` says in which steps they stood out.
+    ``ratios`` are to the replicas of their stage, ``flagged`` says in which steps they stood out. ``longer`` are those
+    whose whole replica takes longer, which its inputs make, and ``longer_gain`` what fixing these wins back.
     """
 
     places: list[Place]
     gain: float
     ratios: dict[Place, float]
     flagged: dict[Place, list[bool]]
+    longer: list[Place] = []
+    longer_gain: float = 0.0
 
 
-def slow_workers(player: Player, result: WhatIf, limits: Limits) -> Slow:
-    """The fewest workers that explain what all do who stand out among the replicas of their stage; none if too many."""
+def slow_workers(player: Player, result: WhatIf, limits: Limits, groups: Groups | None = None) -> Slow:
+    """The fewest workers that explain what all do who stand out among the replicas of their stage; none if too many.
+
+    ``groups`` are the peers by (stage, replica) index, where not all replicas of a stage are.
+    """
     ratios: dict[Place, float] = {}
     flagged: dict[Place, list[bool]] = {}
-    for stage in range(len(result.stages) if len(result.replicas) > 1 else 0):
-        flags, ratio, _ = contrast(result.work[:, stage], limits.bounds)
-        for replica in np.flatnonzero(flags.mean(axis=0) >= limits.share):
-            if not _beyond_chance(ratio[:, replica], result.spread[stage], limits):
-                continue
-            ratios[stage, int(replica)] = float(np.median(ratio[:, replica]))
-            flagged[stage, int(replica)] = flags[:, replica].tolist()
+    flags, ratio = _contrasted(result, limits, groups or {})
+    for stage, replica in np.argwhere(flags.mean(axis=0) >= limits.share).tolist():
+        if _beyond_chance(ratio[:, stage, replica], result.spread[stage], limits):
+            ratios[stage, replica] = float(np.median(ratio[:, stage, replica]))
+            flagged[stage, replica] = flags[:, stage, replica].tolist()
     worst = sorted(ratios, key=lambda place: (-result.of_worker(*place), -ratios[place], place))
+    middles = np.median(ratio, axis=0) - 1
+    longer = [place for place in worst if _is_longer(middles, place, limits)]
+    worst = [place for place in worst if place not in longer]
     lost = result.played_s - result.ideal_s
 
     def gain(places: list[Place]) -> float:
@@ -85,8 +99,27 @@ def slow_workers(player: Player, result: WhatIf, limits: Limits) -> Slow:
     whole = gain(worst)
     for count in range(1, min(len(worst), most) + 1):
         if (found := gain(worst[:count])) >= limits.enough * whole:
-            return Slow(worst[:count], found, ratios, flagged)
-    return Slow([], whole, ratios, flagged)
+            return Slow(worst[:count], found, ratios, flagged, longer, gain(longer))
+    return Slow([], whole, ratios, flagged, longer, gain(longer))
+
+
+def _contrasted(result: WhatIf, limits: Limits, groups: Groups) -> tuple[npt.NDArray[np.bool_], Array]:
+    """Flags and ratios to the peers of [step, stage, replica]; who has none is as usual."""
+    flags, ratios = np.zeros(result.work.shape, dtype=bool), np.ones(result.work.shape)
+    for stage in range(len(result.stages)):
+        peers = [groups.get((stage, replica), 0) for replica in range(len(result.replicas))]
+        for group in sorted(set(peers)):
+            at = [replica for replica, one in enumerate(peers) if one == group]
+            if len(at) > 1:
+                flags[:, stage, at], ratios[:, stage, at], _ = contrast(result.work[:, stage, at], limits.bounds)
+    return flags, ratios
+
+
+def _is_longer(excess: Array, place: Place, limits: Limits) -> bool:
+    """Whether another stage of the replica takes longer as well; ``excess`` is what ratios are above 1."""
+    stage, replica = place
+    others = np.delete(excess[:, replica], stage)
+    return bool((others > limits.elsewhere * excess[stage, replica]).any())
 
 
 def _beyond_chance(ratios: Array, spread: float, limits: Limits) -> bool:
@@ -106,6 +139,7 @@ def cause_of(result: WhatIf, slow: Slow, limits: Limits) -> Cause | None:
     shares = result.shares
     explained = (
         (slow.gain if slow.places and shares.workers >= limits.most else 0.0, Cause.WORKERS),
+        (slow.longer_gain if shares.workers >= limits.most else 0.0, Cause.REPLICA),
         (shares.variation, Cause.LENGTHS if result.correlation >= limits.correlation else Cause.VARIATION),
         # Ranks that join the same collectives have no stages.
         (0.0 if result.by_rank else shares.stages, Cause.STAGES if len(result.replicas) > 1 else Cause.ONE_REPLICA),

@@ -27,6 +27,8 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
         "more work than others",
         Cause.ONE_REPLICA: f"{shares.stages:.0%} of that is that stage {_heaviest(result)} takes longest, and with one "
         "replica nobody can tell whether it has more work or its worker is slow",
+        Cause.REPLICA: f"{slow.longer_gain:.0%} of that is that {_replicas(result, slow)} longer on several stages "
+        "alike, as with longer inputs",
         Cause.LENGTHS: f"{shares.variation:.0%} of that is microbatches that take longer than others on the same "
         f"worker, forward and backward alike (r = {result.correlation:.2f}): their sequence lengths differ",
         Cause.VARIATION: f"{shares.variation:.0%} of that is work that takes now longer, now shorter on one worker",
@@ -89,6 +91,13 @@ def _who(result: WhatIf, places: list[Place], ranks: Ranks, tensor_parallel: int
         return f"one of ranks {rank_ranges(own)} ({at})"
     group = f", traced for the {tensor_parallel} ranks of its tensor-parallel group" if tensor_parallel > 1 else ""
     return f"rank {own[0]} ({at}{group})"
+
+
+def _replicas(result: WhatIf, slow: Slow) -> str:
+    """The replicas that take longer as a whole."""
+    numbers = {result.replicas[replica] for _, replica in slow.longer}
+    one = len(numbers) == 1
+    return f"data-parallel {'replica' if one else 'replicas'} {rank_ranges(numbers)} {'computes' if one else 'compute'}"
 
 
 def _heaviest(result: WhatIf) -> int:

@@ -162,6 +162,17 @@ def slow_worker(stage: int, replica: int, factor: float = 2.0) -> Work:
     return work
 
 
+def longer_replicas(*replicas: int, factor: float = 1.4, spread: float = 0.0) -> Work:
+    """All stages of these take longer, as with longer inputs, whose lengths may differ between microbatches."""
+
+    def work(step: int, at: int, of: int, number: int) -> tuple[float, float]:
+        forward, backward = even()(step, at, of, number)
+        scale = (factor if of in replicas else 1.0) * (1 + spread * random.Random(repr((step, of, number))).random())
+        return forward * scale, backward * scale
+
+    return work
+
+
 def heavy_last(pp: int, factor: float = 1.6) -> Work:
     def work(step: int, at: int, of: int, number: int) -> tuple[float, float]:
         forward, backward = even()(step, at, of, number)

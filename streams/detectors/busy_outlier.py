@@ -17,6 +17,7 @@ from streams.busy_columns import BusyColumns, BusyRows
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.phases import QUIET_PHASES
+from streams.places import is_by_position
 from streams.robust import Array
 from streams.stall import over
 from streams.timers import kind_of_timer
@@ -174,7 +175,7 @@ class BusyOutlier(JobDetector[BusyOutlierConfig, BusyOutlierState]):
 
     def _finding(self, view: AttemptView, window: AttemptWindow, one: _Busy) -> Anomaly:
         # Where timers tell how long everybody works, samples only explain.
-        grounds = "busy_alone" if _has_timers(window) else _grounds(one)
+        grounds = "busy_alone" if _has_timers(window) else _grounds(view, one)
         more = np.isfinite(one.peers_cpu)
         text = f"rank {one.rank} was seen waiting in {one.waits} of {one.samples} samples"
         peers = f"its peers in {one.peers:.0%} of theirs"
@@ -207,11 +208,11 @@ def _gets_on(view: AttemptView, window: AttemptWindow) -> bool:
     return view.iterated > window.start - 2 * (view.clock.step_ns or 0)
 
 
-def _grounds(one: _Busy) -> str:
+def _grounds(view: AttemptView, one: _Busy) -> str:
     if one.since is not None:
         return "busy_changed_and_cpu" if np.isfinite(one.peers_cpu) else "busy_and_changed"
-    # Rank 0 does more than its peers by design: it logs, and saves.
-    return "busy_and_cpu" if np.isfinite(one.peers_cpu) and one.rank != 0 else "busy_alone"
+    by_design = is_by_position(view, [one.rank], view.members)
+    return "busy_and_cpu" if np.isfinite(one.peers_cpu) and not by_design else "busy_alone"
 
 
 def _has_timers(window: AttemptWindow) -> bool:

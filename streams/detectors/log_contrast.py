@@ -174,7 +174,7 @@ class LogContrast(JobDetector[LogContrastConfig, LogContrastState]):
         who, most = said_ranks(mark.rank for mark in marks), max(mark.count for mark in marks)
         seconds = (window.end - window.start) / 1e9
         said = f'no longer prints "{line.text}"' if which == LACKS else f'"{line.text}" {most} times in {seconds:g} s'
-        layout = "" if view.knows_layout else "; roles and stages are not known"
+        layout = "" if view.knows_layout or len(view.peer_groups()) > 1 else "; roles and stages are not known"
         return self.anomaly(
             window,
             f"{line.template}|{which}",

@@ -3,7 +3,8 @@
 The statistic is EROICA's (arXiv 2506.08528): a share of the critical path over 1 % and an excess over median + 5 MAD of
 peers of the same role and stage; the order of explanation is SysOM-AI's (GPU, then CPU, then system). A profile is one
 look at a job. So it singles a rank out only beside four peers or more, when most of several steps show the same, and
-when the rank waits less in collectives than they do; all else is told and names nobody.
+when the rank waits less in collectives than they do; all else is told and names nobody. Nor is anybody named whose
+whole replica takes longer, nor who may always have done more by design.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.kept_profiles import KeptProfiles, kept, unfolded
 from streams.lines.phases import QUIET_PHASES
+from streams.places import is_by_position, replica_elsewhere
 from streams.profiles import (
     Excess,
     Peers,
@@ -35,6 +37,7 @@ from streams.view import AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 PEERS = "its peers' median"
+WORKLOAD = ("many_slow_functions", "slow_functions_of_replica")
 KEPT_FUNCTIONS, KEPT_EARLIER = 20, 10
 """Of a present profile, and of an earlier one that later ones are held against."""
 
@@ -46,7 +49,8 @@ class ProfileOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
     without ``peers`` peers, single nobody out: they are worth a warning only from ``apart_ratio`` and ``apart_impact``
     on. More than a share of ``rotating`` ranks at once is workload. Within ``settle_s`` of a window's end the profiles
     of more ranks may still come. A step that takes ``growth`` times an earlier one has become slow, and what explains
-    a ``part`` of it is told.
+    a ``part`` of it is told. Who is slower on one stage, and by a share of ``elsewhere`` as much on another one of its
+    replica, has longer inputs.
     """
 
     bounds: Bounds = Bounds()
@@ -61,6 +65,7 @@ class ProfileOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
     rotating: float = 0.25
     growth: float = 1.1
     part: float = 0.5
+    elsewhere: float = 1 / 3
 
     def __post_init__(self) -> None:
         above_0 = (
@@ -74,7 +79,7 @@ class ProfileOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
             "growth",
             "part",
         )
-        require(self, above_0=above_0, shares=("share", "rotating"))
+        require(self, above_0=above_0, shares=("share", "rotating", "elsewhere"))
 
 
 class ProfileOutlierState(msgspec.Struct, kw_only=True):
@@ -157,19 +162,17 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
     def _over_ranks(self, view: AttemptView, window: AttemptWindow) -> Anomaly | None:
         comparable = alike(self.state.latest)
         groups = [[rank for rank in group if rank in comparable] for group in view.peer_groups()]
-        slow = [one for group in groups for one in self._slow(Peers({rank: comparable[rank] for rank in group}))]
+        peers = [Peers({rank: comparable[rank] for rank in group}) for group in groups if group]
+        slow = [one for group in peers for one in self._slow(group)]
         if not slow:
             return None
         many = len(slow) > max(1, self.config.rotating * len(comparable))
         settled = self._settled(view, window)
         singled = [one for one in slow if self._tells(one) and settled] if not many else []
+        grounds = "many_slow_functions" if many else "function_apart"
+        if singled:
+            singled, grounds = self._guilty(view, peers, singled)
         worst = max(singled or slow, key=lambda one: (one.impact, -one.rank))
-        changed = bool(singled) and all(one.changed for one in singled)
-        grounds = "function_apart"
-        if many:
-            grounds = "many_slow_functions"
-        elif singled:
-            grounds = "slow_function_and_changed" if changed else "slow_function"
         suspects = [
             view.suspect(one.rank, round(min(0.9, 0.5 + one.impact), 2), _why(one.why))
             for one in sorted(singled, key=lambda one: (-one.impact, one.rank))
@@ -181,7 +184,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             axis="space",
             layer="profile",
             symptom="slowdown",
-            area="workload" if many else worst.why.area,
+            area="workload" if grounds in WORKLOAD else worst.why.area,
             grounds=grounds,
             severity=self._severity(worst, many=many, singled=bool(singled)),
             text=f"{_said(worst)}, {worst.why.times(PEERS)}"
@@ -193,6 +196,26 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             victims=sorted(set(comparable) - {one.rank for one in slow}) if singled else [],
             unobserved=sorted(set(view.members) - set(comparable)),
         )
+
+    def _guilty(self, view: AttemptView, peers: list[Peers], slow: list[_Slow]) -> tuple[list[_Slow], str]:
+        """Those of the slow ranks whose own doing it is, and the grounds for them, or for why there are none."""
+        ratios = {rank: ratio for group in peers for rank, ratio in group.ratios(self.config.bounds).items()}
+        elsewhere = {one.rank: replica_elsewhere(view, [one.rank], view.members) for one in slow}
+        alone = [one for one in slow if not self._is_longer(one.rank, elsewhere[one.rank], ratios)]
+        if not alone:
+            return [], "slow_functions_of_replica"
+        if all(one.changed for one in alone):
+            return alone, "slow_function_and_changed"
+        if is_by_position(view, [one.rank for one in alone], ratios):
+            return [], "slow_function_by_design"
+        if any(elsewhere[one.rank] and not elsewhere[one.rank] & ratios.keys() for one in alone):
+            return [], "slow_function_unseen"
+        return alone, "slow_function"
+
+    def _is_longer(self, rank: int, elsewhere: set[int], ratios: dict[int, float]) -> bool:
+        """Whether own work takes longer on other stages of the rank's replica as well."""
+        least = 1 + self.config.elsewhere * (ratios[rank] - 1)
+        return any(ratios.get(one, 1.0) > least for one in elsewhere)
 
     def _severity(self, worst: _Slow, *, many: bool, singled: bool) -> Severity:
         if many:

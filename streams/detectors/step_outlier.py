@@ -15,7 +15,7 @@ from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.held_within import unaccounted, within_its_group
-from streams.places import Place, beside, places_of
+from streams.places import Place, beside, is_by_position, places_of
 from streams.robust import Bounds
 from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
 from streams.slow_episodes import Episodes
@@ -213,8 +213,9 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         known = self.state.slow[key]
         changed = known.all_changed([rank for rank in ranks if rank not in waiting])
         # Who is of a stage that nobody knows of has changed with it, seen or unseen.
+        mates = view.of_their_roles(ranks)
         known_past = with_a_past(table, config.steps)
-        unseen = 0 if view.knows_layout else len(set(view.members) - known_past) / len(view.members)
+        unseen = 0 if view.knows_stages_beside(ranks) else len(mates - known_past) / max(len(mates), 1)
         alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
         for holds, grounds in (
             (known.has_moved(table.total), "rotating"),
@@ -226,7 +227,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             (others.within and not (whole_node and _several_groups(view, ranks)), "slow_within_group"),
             (others.unseen and not whole_node, "slow_unseen"),
             (changed and not alike, "slow_and_changed"),
-            (set(ranks) <= beside(view, 0, table.ranks), "slow_first_rank"),
+            (is_by_position(view, ranks, table.ranks), "slow_first_rank"),
             (changed, "slow_perhaps_with_others"),
         ):
             if holds:

@@ -19,7 +19,7 @@ from streams.view import AttemptView, AttemptWindow
 
 
 class TimerShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """``few``: up to which share of the ranks a shift is theirs and not the job's."""
+    """``few``: up to which share of their role's ranks that print the timer a shift is theirs and not the job's."""
 
     few: float = 0.25
 
@@ -28,7 +28,7 @@ class TimerShiftConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimerShiftState(msgspec.Struct, kw_only=True):
-    """Drifts so far, by timer and rank; up to two ranks that print the timer at all."""
+    """Drifts so far, by timer and rank; the ranks that print the timer at all, in order."""
 
     drifts: dict[str, dict[int, Drift]] = {}
     reporters: dict[str, list[int]] = {}
@@ -68,16 +68,18 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
 
     def _remember(self, window: AttemptWindow) -> None:
         for timer, told in window.series.items():
-            if not self._has_peers(timer) and kind_of_timer(timer) == "own":
-                known = self.state.reporters.get(timer, [])
-                self.state.reporters[timer] = list(dict.fromkeys([*known, *(rank for rank, _ in told)]))[:2]
+            if kind_of_timer(timer) == "own":
+                known, seen = self.state.reporters.get(timer, []), {rank for rank, _ in told}
+                if not seen <= set(known):
+                    self.state.reporters[timer] = sorted(seen.union(known))
 
     def _has_peers(self, timer: str) -> bool:
         return len(self.state.reporters.get(timer, [])) > 1
 
     def _finding(self, view: AttemptView, window: AttemptWindow, timer: str, ranks: list[int]) -> Anomaly:
         drifts = self.state.drifts[timer]
-        own = len(drifts) <= max(1, self.config.few * len(view.members))
+        reporters = len({*self.state.reporters[timer], *drifts} & view.of_their_roles(drifts))
+        own = len(drifts) <= max(1, self.config.few * reporters)
         first = min((drifts[rank] for rank in ranks), key=lambda drift: drift.time)
         suspects = [view.suspect(rank, 0.6, _why(drifts[rank])) for rank in ranks] if own else []
         return self.anomaly(
@@ -92,7 +94,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
             severity="info",
             text=f"{timer} of {said_ranks(ranks)} shifted from {first.before:.1f} to {first.after:.1f} "
             f"over {first.steps} steps",
-            peers=f"{len(drifts)} of {len(view.members)} ranks shifted so far",
+            peers=f"{len(drifts)} of {reporters} ranks shifted so far",
             iteration=first.iteration,
             phase=view.phase,
             suspects=suspects,

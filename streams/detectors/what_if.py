@@ -2,7 +2,8 @@
 
 Formulas and their source are in ``streams/whatif.py``. Somebody is named only if fixing them wins back most of what the
 step loses, and they compute longer than the replicas of their own stage in most steps. A worker that is slow keeps the
-whole pipeline waiting; the others are its victims. Varying lengths and stages with more work are nobody's fault.
+whole pipeline waiting; the others are its victims. Varying lengths, stages with more work and replicas that take longer
+on several stages are nobody's fault.
 """
 
 from __future__ import annotations
@@ -23,36 +24,44 @@ from streams.whatif_words import peers_said, said, why
 _AREAS: dict[Cause, Area] = {
     Cause.WORKERS: "compute",
     Cause.STAGES: "workload",
+    Cause.REPLICA: "workload",
     Cause.LENGTHS: "workload",
     Cause.COMMUNICATION: "network",
     Cause.BETWEEN: "data",
 }
+
+SECOND = 1_000_000_000
 
 
 class WhatIfConfig(msgspec.Struct, frozen=True, kw_only=True):
     """At least ``steps`` are judged at once; ``critical`` is from which S on a slow worker is critical.
 
     A step that not all workers have traced is waited for ``patience_windows``; of what waits ``pending_operations``
-    are kept.
+    are kept. Steps that come within ``together_s`` of each other show the job at one time.
     """
 
     limits: Limits = Limits()
     critical: float = 1.2
     steps: int = 3
     patience_windows: int = 3
+    together_s: float = 600.0
     pending_operations: int = 200_000
 
     def __post_init__(self) -> None:
-        require(self, above_0=("steps", "patience_windows", "pending_operations"))
+        require(self, above_0=("steps", "patience_windows", "together_s", "pending_operations"))
         if self.critical < self.limits.slowdown:
             raise ValueError("what_if: critical must not lie below the slowdown from which a job is slow")
 
 
 class WhatIfState(msgspec.Struct, kw_only=True):
-    """Timelines that are not judged yet by step and rank, and when (ns) the first of a step came."""
+    """Timelines that are not judged yet by step and rank, and when (ns) the first of a step came.
+
+    ``dropped`` counts the steps that were not judged since the last finding: too old, or too much.
+    """
 
     pending: dict[int, dict[int, Timeline]] = {}
     since: dict[int, int] = {}
+    dropped: int = 0
 
 
 class _Judged(msgspec.Struct, frozen=True):
@@ -74,12 +83,14 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding, once enough steps are traced."""
         self._collect(window)
+        self._forget(window)
         ready = [step for step in sorted(self.state.pending) if self._complete(view, window, step)]
         taken = {step: self.state.pending.pop(step) for step in ready} if len(ready) >= self.config.steps else {}
         self._bound()
         if not taken:
             return []
         onset = min(one.time for found in taken.values() for one in found.values())
+        dropped, self.state.dropped = self.state.dropped, 0
         try:
             judged = self._played(view, taken)
         except NoTrace as reason:
@@ -87,7 +98,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             step = view.clock.iteration if segmented else min(taken)
             return [self._not_played(view, window, onset, step, str(reason))]
         cause = cause_of(judged.result, judged.slow, self.config.limits)
-        return [] if cause is None else [self._finding(view, window, judged, cause, onset)]
+        return [] if cause is None else [self._finding(view, window, judged, cause, onset, dropped)]
 
     def _collect(self, window: AttemptWindow) -> None:
         for summary in window.summaries:
@@ -110,13 +121,23 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         inferred = all(one.time_source == "inferred" for one in found.values())
         return inferred or window.end >= self.state.since[step] + patience
 
+    def _forget(self, window: AttemptWindow) -> None:
+        """Drop whole steps that came too long ago to show what later ones show."""
+        oldest = window.end - int(self.config.together_s * SECOND)
+        for step in [step for step in self.state.pending if self.state.since[step] < oldest]:
+            self._drop(step)
+
+    def _drop(self, step: int) -> None:
+        del self.state.pending[step], self.state.since[step]
+        self.state.dropped += 1
+
     def _bound(self) -> None:
-        """Forget the oldest steps beyond what there is room for."""
+        """Forget the steps that came first beyond what there is room for."""
         room = self.config.pending_operations
-        for step in sorted(self.state.pending, reverse=True):
+        for step in sorted(self.state.pending, key=lambda one: (self.state.since[one], one), reverse=True):
             room -= sum(len(one.operations) for one in self.state.pending[step].values())
             if room < 0:
-                del self.state.pending[step]
+                self._drop(step)
         self.state.since = {step: self.state.since[step] for step in sorted(self.state.pending)}
 
     def _played(self, view: AttemptView, taken: dict[int, dict[int, Timeline]]) -> _Judged:
@@ -141,9 +162,13 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             for stage in range(len(result.stages))
             for replica in range(len(result.replicas))
         }
-        return _Judged(result, slow_workers(player, result, self.config.limits), at)
+        group_of = {rank: number for number, group in enumerate(view.peer_groups()) for rank in group}
+        groups = {place: group_of.get(own[0], -1) for place, own in at.items()}
+        return _Judged(result, slow_workers(player, result, self.config.limits, groups), at)
 
-    def _finding(self, view: AttemptView, window: AttemptWindow, judged: _Judged, cause: Cause, onset: int) -> Anomaly:
+    def _finding(
+        self, view: AttemptView, window: AttemptWindow, judged: _Judged, cause: Cause, onset: int, dropped: int
+    ) -> Anomaly:
         """Of several traced ranks of a worker nobody can say which is slow: they wait for each other."""
         result, slow, ranks = judged.result, judged.slow, judged.ranks
         places = slow.places if cause is Cause.WORKERS else []
@@ -164,7 +189,8 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             area="unknown" if result.by_rank and cause is Cause.WORKERS else _AREAS.get(cause, "unknown"),
             grounds=cause.value,
             severity=self._severity(result, cause),
-            text=said(result, cause, slow, ranks, view.layout.get("tp", 1)),
+            text=said(result, cause, slow, ranks, view.layout.get("tp", 1))
+            + (f"; {dropped} traced steps before these were not played" if dropped else ""),
             peers=peers_said(result, cause, slow),
             # Profilers number steps by themselves.
             iteration=view.clock.iteration if result.by_rank else result.steps[slow_in[0] if slow_in else 0],

@@ -143,7 +143,9 @@ class IncidentBook:
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
             window_ns=window.end - window.start,
-            knows_layout=view.knows_layout,
+            knows_layout=view.knows_stages_beside(
+                suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None
+            ),
             iterated=view.iterated,
             step_ns=view.clock.step_ns or 0,
             silence_ns=silence_ns(view.clock, StallRule()),

@@ -11,6 +11,7 @@ GROUNDS: dict[str, Reason] = {
     "what_if_workers": Reason.WHAT_IF_WORKERS,
     "what_if_stages": Reason.WHAT_IF_STAGES,
     "what_if_one_replica": Reason.WHAT_IF_ONE_REPLICA,
+    "what_if_replica": Reason.SLOW_REPLICA,
     "what_if_lengths": Reason.WHAT_IF_LENGTHS,
     "what_if_variation": Reason.WHAT_IF_VARIATION,
     "what_if_communication": Reason.WHAT_IF_COMMUNICATION,

@@ -53,7 +53,7 @@ class Reason(Enum):
     BUSY_AND_CHANGED = "one is hardly ever seen waiting any more, while its peers mostly wait"
     BUSY = "one is hardly ever seen waiting and uses more CPU, while peers of its role and stage mostly wait"
     BUSY_ALONE = "one is hardly ever seen waiting while its peers mostly wait, as it always was"
-    SLOW_FIRST_RANK = "only rank 0 is slower, and always was; it may do more than its peers by design"
+    SLOW_FIRST_RANK = "only ranks that may do more than others by design, as rank 0 does, are slower, and always were"
     SLOW_UNSEEN = "one is slower than its peers, and too little was observed of the other stages of its replica"
     SLOW_BUT_WAITS = "one works longer than its peers and waits longer too, so others hold it up as well"
     SLOW_OR_WAITS = "one's own timers are longer, and another's leave as much of its steps open, for which it may wait"

@@ -7,7 +7,14 @@ from streams.incidents.decision import Base, Decision, Reason, earliest_of, late
 from streams.incidents.situation import ONE_LOOK, Situation
 
 _MANY = "many_slow_functions"
-_SPACE = ("slow_function", "slow_function_and_changed", _MANY, "function_apart")
+_INNOCENT = {
+    _MANY: Reason.MANY_SLOW,
+    "slow_functions_of_replica": Reason.SLOW_REPLICA,
+    "slow_function_by_design": Reason.SLOW_FIRST_RANK,
+    "slow_function_unseen": Reason.SLOW_UNSEEN,
+}
+"""Why nobody is named for what stands out in profiles."""
+_SPACE = ("slow_function", "slow_function_and_changed", "function_apart", *_INNOCENT)
 GROUNDS = frozenset({*_SPACE, "function_shift"})
 """Grounds of the detector that contrasts profiles."""
 
@@ -36,8 +43,9 @@ def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
     last = latest_of(latest or anomalies)
     run = situation.run_to(last, anomalies, ONE_LOOK)
     base = Base.on([*run, *latest], earliest_of(run), symptom="slowdown")
-    if any(one.grounds == _MANY for one in latest):
-        return base.nobody(Reason.MANY_SLOW, area="workload")
+    innocent = next((one for one in latest if one.grounds in _INNOCENT), None)
+    if innocent is not None:
+        return base.nobody(_INNOCENT[innocent.grounds], area="workload" if innocent.grounds == _MANY else innocent.area)
     singled = [one for one in latest if one.suspects]
     if not singled:
         return base.nobody(Reason.FUNCTION_APART if latest else Reason.FUNCTION_SHIFT, area=last.area)

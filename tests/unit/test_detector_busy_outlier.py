@@ -98,8 +98,9 @@ def test_who_loads_instead_of_waiting_is_a_matter_of_data() -> None:
     assert {one.area for one in found(windows(slow(3, 14), work=LOADER_WAIT))} == {"data"}
 
 
-def test_rank_0_that_was_always_busy_and_uses_more_cpu_does_its_part() -> None:
-    assert {one.grounds for one in found(windows(slow(0), cpu=busy(0)))} == {"busy_alone"}
+@pytest.mark.parametrize("rank", [0, 7])
+def test_the_first_and_the_last_rank_may_always_use_more_cpu(rank: int) -> None:
+    assert {one.grounds for one in found(windows(slow(rank), cpu=busy(rank)))} == {"busy_alone"}
 
 
 def test_where_ranks_print_timers_samples_only_explain() -> None:

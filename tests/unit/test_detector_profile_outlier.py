@@ -266,6 +266,36 @@ def test_a_rank_that_was_like_its_peers_before_has_changed() -> None:
     )
 
 
+STAGES = {"pp": 2, "dp": 8, "tp": 1, "cp": 1, "world": 16}
+
+
+@pytest.mark.parametrize(
+    ("slow", "count", "layout", "grounds", "suspects"),
+    [
+        ({0: {"log_metrics": 0.3}}, 8, {}, "slow_function_by_design", []),
+        ({7: {"log_metrics": 0.3}}, 8, {}, "slow_function_by_design", []),
+        ({3: {"gemm": 0.3}, 11: {"gemm": 0.25}}, 16, STAGES, "slow_functions_of_replica", []),
+        ({3: {"gemm": 0.6}, 11: {"gemm": 0.1}}, 16, STAGES, "slow_function", [3]),
+        ({3: {"gemm": 0.3}, 11: {"gemm": 0.11}}, 16, STAGES, "slow_functions_of_replica", []),
+        ({3: {"gemm": 0.3}, 11: {"gemm": 0.3}, 5: {"gemm": 0.3}}, 16, STAGES, "slow_function", [5]),
+        ({3: {"gemm": 0.3}}, 8, STAGES, "slow_function_unseen", []),
+    ],
+)
+def test_more_work_by_design_and_longer_inputs_are_nobodys_fault(
+    slow: dict[int, dict[str, float]], count: int, layout: dict[str, int], grounds: str, suspects: list[int]
+) -> None:
+    told = window(ranks(count, slow, world_size=count), **layout)
+    unseen = [summary(rank, layout=layout, who=identity(rank, role="trainer")) for rank in range(count, 16)]
+    one = only(findings(closed([*told.summaries, *(unseen if layout else [])])))
+    assert (one.grounds, [suspect.rank for suspect in one.suspects]) == (grounds, suspects)
+
+
+def test_rank_0_whose_logging_has_become_slow_is_named() -> None:
+    first, later = ranks(), ranks(slow={0: {"log_metrics": 0.3}}, second=305)
+    space = next(one for one in findings(window(first), window(later, 300)) if one.axis == "space")
+    assert (space.grounds, named([space])) == ("slow_function_and_changed", [[0]])
+
+
 @pytest.mark.parametrize("second", [35.0, 605.0])
 def test_an_abnormal_profile_is_held_against_a_normal_one_of_the_same_rank(second: float) -> None:
     normal, abnormal = sketch(), sketch({"augment": 0.4}, step=1.4, second=second)

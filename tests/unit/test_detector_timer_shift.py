@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
-from detection_support import at, closed, named, new_view, run, series, stepping, summary
+import pytest
+from detection_support import at, closed, identity, named, new_view, run, series, stepping, summary
 
 from schemas.results import Anomaly, Drift
 from streams.detectors.timer_shift import TimerShift
@@ -48,6 +49,22 @@ def test_a_shift_that_many_share_is_the_jobs() -> None:
 def test_shifts_that_come_one_after_another_add_up() -> None:
     found = findings([0], [1], [2], [3])
     assert [one[0].grounds for one in found] == ["own_shift", "own_shift", "shared_shift", "shared_shift"]
+
+
+@pytest.mark.parametrize("printing", [4, 32])
+@pytest.mark.parametrize(("shifting", "grounds"), [(1, "own_shift"), (4, "shared_shift")])
+def test_of_those_that_print_the_timer_only_the_same_role_counts(printing: int, shifting: int, grounds: str) -> None:
+    made = []
+    for start in (0, 10):
+        told = []
+        for rank in range(32):
+            who = identity(rank, role="rollout" if rank < 4 else "actor")
+            own = [series("generate_ms", start + 1, [100.0] * 10, start)] if rank < printing else []
+            drifts = [drift("generate_ms")] if start and rank < shifting else []
+            told.append(summary(rank, start, who=who, series=own, drifts=drifts))
+        made.append(closed(told, start))
+    ((one,),) = run(TimerShift(), new_view(), made)[1:]
+    assert (one.grounds, one.peers) == (grounds, f"{shifting} of 4 ranks shifted so far")
 
 
 def test_a_rank_that_is_back_where_it_was_counts_no_more() -> None:

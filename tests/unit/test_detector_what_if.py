@@ -10,7 +10,7 @@ import pytest
 from detection_support import at, closed, identity, new_view, run, summary
 from streams_support import folded, records, traced, written_log
 from streams_support import run as run_log
-from traced_job import TracedJob, Work, even, heavy_last, lengths, slow_worker
+from traced_job import TracedJob, Work, even, heavy_last, lengths, longer_replicas, slow_worker
 
 from schemas.events import Timeline
 from schemas.results import Anomaly, Window
@@ -66,6 +66,47 @@ def test_a_finding_names_the_worker_or_says_why_it_is_nobody(
     assert "S = " in one.text and "M_W = " in one.peers and "M_S = " in one.peers
 
 
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        (job_of(longer_replicas(3)), "data-parallel replica 3 computes longer"),
+        (job_of(longer_replicas(1), dp=2), "data-parallel replica 1 computes longer"),
+        (job_of(longer_replicas(1, 5, spread=0.4), dp=8, pp=4), "data-parallel replicas 1,5 compute longer"),
+    ],
+)
+def test_replicas_that_take_longer_on_all_stages_have_longer_inputs(job: TracedJob, told: str) -> None:
+    one = found_in(job)
+    assert (one.grounds, one.area, one.severity) == ("what_if_replica", "workload", "warning")
+    assert (one.suspects, one.victims) == ([], [])
+    assert told in one.text
+
+
+def test_a_worker_is_told_apart_from_a_replica_with_longer_inputs() -> None:
+    def work(*place: int) -> tuple[float, float]:
+        inputs, own = longer_replicas(3, factor=1.1)(*place), slow_worker(1, 1)(*place)
+        return max(inputs[0], own[0]), max(inputs[1], own[1])
+
+    one = found_in(job_of(work))
+    assert (one.grounds, [suspect.rank for suspect in one.suspects]) == ("what_if_workers", [5])
+
+
+@pytest.mark.parametrize("named", [[], [9]])
+def test_replicas_of_one_expert_group_are_held_against_each_other(named: list[int]) -> None:
+    """The group of hot experts is slow as a whole; only within it can a worker stand out."""
+
+    def work(*place: int) -> tuple[float, float]:
+        hot = longer_replicas(1, 5, 9, factor=1.3)(*place)
+        own = slow_worker(0, 9)(*place) if named else hot
+        return max(hot[0], own[0]), max(hot[1], own[1])
+
+    told = []
+    for one in window_of(job_of(work, dp=12)):
+        at = {**one.identity.coordinates, "ep": one.identity.coordinates["dp"] % 4}  # type: ignore[operator]
+        told.append(msgspec.structs.replace(one, identity=msgspec.structs.replace(one.identity, coordinates=at)))
+    ((one,),) = findings(told)
+    assert [suspect.rank for suspect in one.suspects] == named
+
+
 def test_time_between_operations_is_information() -> None:
     """It may be work that was not timed."""
     one = found_in(job_of(even(), gap_s=0.1))
@@ -115,6 +156,27 @@ def test_few_steps_wait_for_more() -> None:
     job = job_of(slow_worker(1, 1), steps=2)
     more = job_of(slow_worker(1, 1), steps=2, first_step=12)
     assert [len(one) for one in findings(window_of(job), window_of(more, 10))] == [0, 1]
+
+
+def test_steps_of_long_ago_are_not_judged_with_later_ones() -> None:
+    old = window_of(job_of(slow_worker(1, 1), steps=2), source="captured")
+    now = window_of(job_of(slow_worker(0, 2), steps=4, first_step=500), 3600, source="captured")
+    config = WhatIfConfig(steps=4)
+    first, second = run(WhatIfDetector(config), new_view(), [closed(old), closed(now, 3600)])
+    assert first == []
+    ((suspect,),) = [one.suspects for one in second]
+    assert (suspect.rank, second[0].iteration, second[0].onset) == (2, 500, at(3601))
+    assert "2 traced steps before these were not played" in second[0].text
+
+
+def test_of_what_is_too_much_the_steps_that_came_first_go_whatever_their_numbers() -> None:
+    detector = WhatIfDetector(WhatIfConfig(pending_operations=1_000))
+    high = window_of(job_of(even(), steps=40, first_step=900), 0, [0, 1], source="captured")
+    low = window_of(job_of(even(), steps=40), 10, [0, 1], source="captured")
+    assert run(detector, new_view(), [closed(high), closed(low, 10)]) == [[], []]
+    state = detector.state
+    assert max(state.pending) == 49 and state.dropped == 80 - len(state.pending)
+    assert sum(len(one.operations) for own in state.pending.values() for one in own.values()) <= 1_000
 
 
 def test_of_ranks_that_share_a_place_none_is_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from detection_support import closed, identity, named, new_view, run, series, summary
@@ -90,6 +91,31 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             [9],
         ),
         ("always rank 0", {"compute_ms": slow(0)}, {}, "slow_first_rank", [0]),
+        ("always the last rank", {"compute_ms": slow(15)}, {}, "slow_first_rank", [15]),
+        ("always both ends", {"compute_ms": slow(0, 15)}, {}, "slow_first_rank", [0, 15]),
+        ("always the first of each node", {"compute_ms": slow(0, 8)}, {"per_node": 8}, "slow_first_rank", [0, 8]),
+        (
+            "the first of each node has become slow",
+            {"compute_ms": slow(0, 8, since=50)},
+            {"per_node": 8},
+            "slow_and_changed",
+            [0, 8],
+        ),
+        (
+            "always who loads for its tensor-parallel group",
+            {"data_load_ms": slow(0, 8, 16, 24)},
+            {"ranks": 32, "layout": {"pp": 1, "dp": 4, "tp": 8, "cp": 1}},
+            "slow_first_rank",
+            [0, 8, 16, 24],
+        ),
+        (
+            "always who loads for its tensor-parallel group, on the first and the last stage",
+            {"data_load_ms": slow(0, 8, 48, 56)},
+            {"ranks": 64, "layout": {"pp": 4, "dp": 2, "tp": 8, "cp": 1}},
+            "slow_first_rank",
+            [0, 8, 48, 56],
+        ),
+        ("two of many nodes", {"compute_ms": slow(4, 12)}, {}, "slow_against_peers", [4, 12]),
         ("rank 0 has become slow", {"compute_ms": slow(0, since=50)}, {}, "slow_and_changed", [0]),
         ("a node", {"compute_ms": slow(4, 5, 6, 7, since=50)}, {"per_node": 4}, "slow_and_changed", [4, 5, 6, 7]),
         (
@@ -317,3 +343,19 @@ def test_who_may_wait_for_one_whose_time_is_not_accounted_for_is_not_named() -> 
 def test_a_finding_tells_the_timer_that_it_rests_on() -> None:
     found = run(StepOutlier(), new_view(), windows({"compute_ms": slow(5, since=50)}, ranks=8, count=12))
     assert {one.metric for told in found for one in told} == {"compute"}
+
+
+@pytest.mark.parametrize("stages", [False, True])
+def test_other_roles_without_timers_are_of_no_unseen_stage(stages: bool) -> None:
+    made = []
+    for window in windows({"compute_ms": slow(5, since=50)}):
+        told = []
+        for one in window.summaries:
+            actor = (one.identity.rank or 0) < 8
+            who = msgspec.structs.replace(
+                one.identity, role="actor" if actor else "rollout", coordinates={"pp": 0} if stages and actor else {}
+            )
+            told.append(msgspec.structs.replace(one, identity=who, series=one.series if actor else []))
+        made.append(msgspec.structs.replace(window, summaries=told))
+    (one,) = last(made)
+    assert (one.grounds, named([one])) == ("slow_and_changed", [[5]])

@@ -132,7 +132,50 @@ def test_peers_are_ranks_of_one_role() -> None:
     roles = ["actor"] * 4 + ["critic"] * 2 + ["rollout"] * 4 + ["reference"] * 2
     view = seen(closed([summary(rank, who=identity(rank, role=role)) for rank, role in enumerate(roles)]))
     assert sorted(view.peer_groups()) == [[0, 1, 2, 3], [4, 5], [6, 7, 8, 9], [10, 11]]
-    assert view.knows_layout
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "own", "roles", "knows"),
+    [
+        ("one stage", {"world": 10, "dp": 10, "cp": 1, "tp": 1, "pp": 1}, 0, 1, True),
+        ("sizes that do not fit the world", {"world": 10, "dp": 1, "cp": 1, "tp": 1, "pp": 8}, 0, 1, False),
+        ("roles only", {}, 0, 2, False),
+        ("stages of half of the ranks", {}, 5, 2, False),
+        ("stages of all but one", {}, 9, 1, True),
+        ("every rank's own", {}, 10, 2, True),
+    ],
+)
+def test_the_layout_is_known_where_the_stage_of_nearly_every_rank_is(
+    name: str, layout: dict[str, int], own: int, roles: int, knows: bool
+) -> None:
+    told = [
+        identity(rank, role=f"role{rank % roles}", coordinates={"pp": 0} if rank < own else {}) for rank in range(10)
+    ]
+    view = seen(closed([summary(who.rank, who=who, layout=layout) for who in told]))
+    assert view.knows_layout == knows, name
+
+
+def test_stages_may_be_known_of_one_role_only() -> None:
+    actors = [identity(rank, role="actor", coordinates={"pp": rank}) for rank in range(4)]
+    view = seen(
+        closed([summary(who.rank, who=who) for who in [*actors, *(identity(r, role="rollout") for r in (4, 5))]])
+    )
+    assert not view.knows_layout
+    assert (view.knows_stages_beside([1]), view.knows_stages_beside([1, 4]), view.knows_stages_beside([])) == (
+        True,
+        False,
+        False,
+    )
+    assert view.of_their_roles([5, 99]) == {4, 5}
+
+
+def test_places_that_become_known_later_count() -> None:
+    view = seen(closed([summary(rank) for rank in range(12)]))
+    assert (view.coordinates(11), view.knows_layout) == ({}, False)
+    view.update(closed([summary(rank, layout=LAYOUT) for rank in range(12)], 10))
+    assert (view.coordinates(11)["pp"], view.knows_layout) == (2, True)
+    view.update(closed([summary(11, 20, who=identity(11, coordinates={"pp": 7}))], 20))
+    assert view.coordinates(11)["pp"] == 7
 
 
 def test_a_ranks_own_coordinates_count_more_than_the_layouts() -> None:
