@@ -218,11 +218,14 @@ def shifted(table: StepTable, steps: int, ratio: float) -> Shift | None:
     if not len(up) or len(up) > len(known) / 2 or between.any():
         return None
     before = float(np.median(table.bases[up]))
-    middles = median_of(table.values(0, table.judged)[:, up] / table.bases[up])
+    past = table.values(0, table.judged)[:, known] / table.bases[known]
+    middles = median_of(past[:, np.isin(known, up)])
     steps_told = np.flatnonzero(np.isfinite(middles))
     rose = float(np.median(shifts[up]))
     # The first steps, which it is held against, differ as much.
     if rose - 1 <= np.sqrt(2) * noise_of(middles[steps_told][-steps:]):
+        return None
+    if np.log(rose) <= np.sqrt(2) * SPREADS * unrest_of(past, steps):
         return None
     at = steps_told[onset_of(middles[steps_told], rose, ratio)]
     return Shift(

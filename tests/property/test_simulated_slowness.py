@@ -35,6 +35,13 @@ def test_load_that_stays_with_a_rank_for_some_steps_and_moves_on_is_nobodys_faul
     assert named(told(drawn(seed, "routed"))) == set()
 
 
+def test_load_that_moves_about_is_no_change_of_a_place() -> None:
+    # Two tensor-parallel groups of one stage, which are a node, have more to do at the end.
+    scene = drawn(40984)
+    assert scene.kind == "routed"
+    assert named(told(scene)) == set()
+
+
 @pytest.mark.parametrize("kind", PLAIN)
 @pytest.mark.parametrize("shape", [Shape(1, 8, 1), Shape(1, 4, 3), Shape(2, 4, 2)])
 def test_what_is_slow_for_all_to_see_is_named(kind: Kind, shape: Shape) -> None:
