@@ -23,7 +23,8 @@ _CODES_BELOW = 1e6
 _FORGOTTEN_NS = 120_000_000_000
 """A code that was not seen for so long is a new one: an exporter that lags shows the old value now and then."""
 
-_ANY_CHANGE = frozenset({"port_state", "port_physical_state"})
+PORT_UP: dict[str, tuple[float, ...]] = {"port_state": (4, 5), "port_physical_state": (5,)}
+"""In which states a port works, by kind: ACTIVE, or ACTIVE_DEFER, which is in passing; LinkUp."""
 _FALLS = frozenset({"port_rate", "pcie_width"})
 _RISES = frozenset(
     {
@@ -121,12 +122,8 @@ class HardwareWatch:
             # After a fall: up to where it was is another exporter's word, anything between is new since a reset.
             beyond = value > before.peak
             if beyond or was < value < before.peak:
-                self._note(sample, kind, before.last, before.peak if beyond else was)
-        elif (
-            (kind in _ANY_CHANGE and value != was)
-            or (kind in _FALLS and value < was)
-            or (kind in _RISES and value > was)
-        ):
+                self._note(sample, kind, before.last, before.peak if beyond else was, counts=True)
+        elif (kind in PORT_UP and value != was) or (kind in _FALLS and value < was) or (kind in _RISES and value > was):
             self._note(sample, kind, before.last, was)
 
     def _see(self, sample: Metric) -> bool:
@@ -140,13 +137,17 @@ class HardwareWatch:
             del codes[min(codes, key=lambda one: (codes[one], one))]
         return code > 0 and (latest is None or sample.time - latest > _FORGOTTEN_NS)
 
-    def _note(self, sample: Metric, kind: str, last: Counted, was: float, *, code: int = 0) -> None:
+    def _note(
+        self, sample: Metric, kind: str, last: Counted, was: float, *, code: int = 0, counts: bool = False
+    ) -> None:
         value = sample.value or 0.0
-        key = (kind, _device(sample), code)
+        # A port that falls and comes back has done both.
+        key = (kind, _device(sample), int(falls(kind, was, value)) if kind in PORT_UP else code)
         known = self._found.get(key)
         if known is not None:
-            # The window tells the first value and the last; two metrics of one kind count the same.
-            if known.name == sample.name:
+            # Of a counter the window tells the first value and the last, of a state what changed first; two metrics of
+            # one kind count the same.
+            if counts and known.name == sample.name:
                 self._found[key] = msgspec.structs.replace(known, after=value)
             return
         if len(self._found) >= MOST_CHANGES:
@@ -165,6 +166,13 @@ class HardwareWatch:
 
 
 _UNKNOWN = Measure()
+
+
+def falls(kind: str, before: float, after: float) -> bool:
+    """Whether a port that worked no longer does, by its state; of any other kind whether the value is lower."""
+    if kind in PORT_UP:
+        return before in PORT_UP[kind] and after not in PORT_UP[kind]
+    return after < before
 
 
 def slowed_by(value: float) -> list[str]:

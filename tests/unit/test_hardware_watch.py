@@ -100,6 +100,14 @@ def test_many_changes_of_a_window_are_told_as_one() -> None:
     assert [(one.before, one.after) for one in window.hardware] == [(0, 49)]
 
 
+def test_a_port_that_flaps_within_a_window_has_fallen() -> None:
+    states = [sample(n, STATE, value) for n, value in enumerate([4, 4, 1, 2, 4, 1, 4])]
+    (window,) = windows(states)
+    assert [(one.before, one.after) for one in window.hardware] == [(4, 1), (1, 2)]
+    resets = [sample(n, REASONS, value) for n, value in enumerate([0x4, 0x44, 0x4, 0x48, 0x4])]
+    assert [(one.before, one.after) for one in windows(resets)[0].hardware] == [(0x4, 0x44)]
+
+
 def test_a_counter_is_summed_up_as_what_it_gains_in_a_second() -> None:
     values = [1000.0, 1100.0, 1200.0, 50.0, 60.0]
     found = windows([sample(2 * n, DATA, value, unit="bytes") for n, value in enumerate(values)])
