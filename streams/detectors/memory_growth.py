@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from schemas.results import Anomaly
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import OWN, Comparable, Measured, comparable
+from streams.comparable import Comparable, Measured, ranks_compared
 from streams.contrast import warming_up
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import said_who
+from streams.gauges import OWN
 from streams.growth import Curves, growing, quarters_of, slope
 from streams.lines.phases import QUIET_PHASES
 from streams.metric_names import LONGEST, said_value
@@ -113,7 +114,7 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         """One finding in every window in which memory of somebody grows."""
         if over(view) or self._starts_up(view, window):
             return []
-        seen = comparable(window.gauges)
+        seen = ranks_compared(view, window)
         values = self.state.cells.fit(_memory_of(seen))
         if view.phase in QUIET_PHASES:
             # A checkpoint and an evaluation hold what training does not.
