@@ -6,6 +6,9 @@ against the one before of the same metric and device, so two exporters of one de
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from schemas.events import Metric
@@ -14,8 +17,14 @@ from schemas.results import HardwareChange
 from streams.counters import Counted, counted, rate
 from streams.lines.devices import pci_of
 
+T = TypeVar("T")
+
 MOST_SERIES = 8_192
 """Metrics by device that are followed; a node of eight GPUs and sixteen ports has a thousand."""
+MOST_CODED = 512
+"""Devices whose codes are remembered."""
+UNSEEN_NS = 600_000_000_000
+"""What was not sampled for so long is forgotten where there is no room; what invents names takes it from nobody."""
 MOST_CHANGES = 64
 """Of one window."""
 _MOST_CODES = 16
@@ -60,6 +69,7 @@ class HardwareWatch:
     def __init__(self, state: WatchState) -> None:
         self._state = state
         self._found: dict[tuple[str, str, int], HardwareChange] = {}
+        self._made_room: set[int] = set()
         self.left_out = 0
 
     def take(self, sample: Metric) -> Metric | None:
@@ -99,10 +109,12 @@ class HardwareWatch:
     def _remember(self, sample: Metric, before: Shown | None) -> None:
         now, value = counted(sample), sample.value or 0.0
         if before is None:
-            if len(self._state.shown) >= MOST_SERIES:
+            shown = self._state.shown
+            self._make_room(shown, MOST_SERIES, lambda one: now.time - one.last.time > UNSEEN_NS)
+            if len(shown) >= MOST_SERIES:
                 self.left_out += 1
                 return
-            self._state.shown[self._key(sample)] = Shown(now, value)
+            shown[self._key(sample)] = Shown(now, value)
         elif now.time >= before.last.time:
             fell_back = before.last.value < before.peak and before.last.value < value < before.peak
             peak = value if fell_back or now.unit != before.last.unit else max(before.peak, value)
@@ -128,14 +140,30 @@ class HardwareWatch:
 
     def _see(self, sample: Metric) -> bool:
         """Whether the code was not seen of late on this device."""
-        value = sample.value or 0.0
+        value, device = sample.value or 0.0, _device(sample)
         code = int(value) if 0 <= value < _CODES_BELOW else 0
-        codes = self._state.codes.setdefault(_device(sample), {})
+        if not code:
+            return False
+        known = self._state.codes
+        if device not in known:
+            since = sample.time - _FORGOTTEN_NS
+            self._make_room(known, MOST_CODED, lambda codes: max(codes.values(), default=0) < since)
+            if len(known) >= MOST_CODED:
+                self.left_out += 1
+                return True
+        codes = known.setdefault(device, {})
         latest = codes.get(code)
         codes[code] = sample.time
         if len(codes) > _MOST_CODES:
             del codes[min(codes, key=lambda one: (codes[one], one))]
-        return code > 0 and (latest is None or sample.time - latest > _FORGOTTEN_NS)
+        return latest is None or sample.time - latest > _FORGOTTEN_NS
+
+    def _make_room(self, kept: dict[str, T], most: int, is_old: Callable[[T], bool]) -> None:
+        """Forget what is old where there is no room; once a window, so that nobody makes it cost."""
+        if len(kept) >= most and most not in self._made_room:
+            self._made_room.add(most)
+            for key in [key for key, one in kept.items() if is_old(one)]:
+                del kept[key]
 
     def _note(
         self, sample: Metric, kind: str, last: Counted, was: float, *, code: int = 0, counts: bool = False
