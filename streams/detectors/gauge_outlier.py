@@ -21,7 +21,8 @@ from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
 from streams.metric_names import floors, priority
 from streams.node_gauges import nodes_compared, on_nodes
-from streams.peer_groups import Matrix, middle, places_of, shares_of
+from streams.peer_groups import Matrix, places_of, shares_of
+from streams.robust import median_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
@@ -125,8 +126,8 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             block = values[:, places]
             known = np.isfinite(block)
             enough = known.sum(axis=-1, keepdims=True) >= self.config.least_peers
-            center = middle(block)
-            deviation = middle(np.abs(block - center))
+            center = median_of(block)[..., None]
+            deviation = median_of(np.abs(block - center))[..., None]
             floor = np.maximum(least[:, 0, None, None] * np.abs(center), least[:, 1, None, None])
             bound = self.config.mads * np.maximum(deviation, floor)
             out = enough & known & (np.abs(block - center) > bound)

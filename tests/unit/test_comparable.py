@@ -120,7 +120,7 @@ def test_nothing_measured_is_nothing_to_compare() -> None:
         ("read_bytes", "bytes", True),
         ("node_infiniband_port_data_received_bytes_total", "bytes", True),
         ("node_infiniband_port_data_received_bytes_total", "bytes/s", False),
-        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "count", True),
+        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "J/s", False),
         ("rss_bytes", "bytes", False),
         ("memory_total", "bytes", False),
         ("node_memory_MemTotal_bytes", "bytes", False),
