@@ -330,8 +330,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
     the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
-    ``devices`` are the PCI ids of what it said that it uses; ``dropped`` counts by reason what was left out or
-    re-timed. ``tail`` is the order of its lines: the last pairs of
+    ``devices`` are the PCI ids of what it said that it uses, ``sampled_devices`` those of what its processes sampled;
+    ``dropped`` counts by reason what was left out or re-timed. ``tail`` is the order of its lines: the last pairs of
     (place in ``signatures``, iteration), each where it first came, chatter left out. ``timelines`` are those of the
     last steps for which there is room, ``sketches`` the profiles that were taken, in order of their times. Gauges are
     written as ``gauge_columns``; ``gauges`` is how they were said before, and read all the same: ask for ``measured``.
@@ -353,6 +353,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     world_size: int | None = None
     layout: dict[str, int] = {}
     devices: list[str] = []
+    sampled_devices: list[str] = []
     announced: list[tuple[int, str]] = []
     signatures: list[SignatureCount] = []
     tail: list[tuple[int, int | None]] = []

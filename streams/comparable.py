@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from streams.gauges import GaugeTable
 from streams.metric_names import counts_up
+from streams.view import AttemptView, AttemptWindow
 
 Matrix = NDArray[np.float64]
-MOST_DEVICES = 64
-"""Devices of one rank and name."""
-OWN = "own device"
-"""Stands for the device where every rank has one of its own, whatever it is called."""
 
 
 class Measured(msgspec.Struct, frozen=True, order=True):
@@ -43,41 +40,18 @@ class Comparable(msgspec.Struct, frozen=True):
     values: Matrix
 
 
-def comparable(table: GaugeTable) -> Comparable:
-    """What can be compared of the gauges of a window.
+def ranks_compared(view: AttemptView, window: AttemptWindow) -> Comparable:
+    """What can be compared of the window's ranks, made once; its values are not to be changed."""
+    return window.once("ranks_compared", view, lambda: comparable(window.gauges))
 
-    Devices are held against those of the same name on other ranks where most ranks have all of them, else by their
-    order on each rank; where no rank has several, its only one is its own.
-    """
+
+def comparable(table: GaugeTable) -> Comparable:
+    """What can be compared of the gauges of a window."""
     units, others = _units(table)
     values = _levels(table, units)
     values[others] = np.nan
-    rows: list[tuple[Measured, Matrix]] = []
-    for name in sorted({name for name, _ in table.metrics}):
-        places = table.places(name)
-        unit = units[places[0]]
-        if not table.metrics[places[0]][1]:
-            rows.append((Measured(name, "", unit), values[places.pop(0)]))
-        if places:
-            named = [table.metrics[at][1] for at in places]
-            rows.extend((Measured(name, device, unit), row) for device, row in _devices(named, values[places]))
-    rows.sort(key=lambda row: row[0])
-    matrix = np.array([row for _, row in rows]).reshape(len(rows), len(table.ranks))
-    return Comparable([measured for measured, _ in rows], table.ranks, matrix)
-
-
-def _devices(names: list[str], values: Matrix) -> list[tuple[str, Matrix]]:
-    """The rows of one metric's devices, by what a device is held against."""
-    known = np.isfinite(values)
-    of_rank = known.sum(axis=0)
-    if of_rank.max(initial=0) <= 1:
-        name = names[0] if len(names) == 1 else OWN
-        return [(name, np.where(of_rank > 0, np.where(known, values, 0).sum(axis=0), np.nan))]
-    if known.sum(axis=1).min() * 2 >= (of_rank > 0).sum():
-        return list(zip(names, values, strict=True))[:MOST_DEVICES]
-    order = np.argsort(~known, axis=0, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=0)[: min(int(of_rank.max()), MOST_DEVICES)]
-    return [(f"device {place}", row) for place, row in enumerate(ordered)]
+    measured = [Measured(name, device, unit) for (name, device), unit in zip(table.metrics, units, strict=True)]
+    return Comparable(measured, table.ranks, values)
 
 
 def _units(table: GaugeTable) -> tuple[list[str], NDArray[np.bool_]]:

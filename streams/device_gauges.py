@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 
-from schemas.results import Gauge, Window, gauges_of
+from schemas.results import Gauges, Window
 from streams.lines.devices import pci_of
 
+Words = tuple[str, ...]
+Taker = Callable[[Sequence[Any]], tuple[Any, ...]]
+Merged = tuple[list[str], list[str], Taker]
+"""Names and devices in order, and what takes the rows in that order."""
+_OTHERS = tuple(name for name in Gauges.__struct_fields__ if name not in ("names", "devices"))
 _NO_AMOUNTS = frozenset({"bits", "code", "state"})
 """Units of what is no amount: a code is neither more nor less than another."""
 
@@ -21,28 +29,34 @@ def with_devices(
     ``users`` is that rank by node and PCI id. Of what a rank tells itself nothing is replaced, and a rank of which
     nothing is heard in this window has nothing to be compared.
     """
-    found: dict[int, list[Gauge]] = {}
+    found: dict[int, list[tuple[Gauges, Taker]]] = {}
     for node in nodes:
         owners = _owners(node, users)
-        if not owners:
-            continue
-        for gauge in node.measured:
-            rank = owners.get(gauge.device or "")
-            if rank is not None and gauge.unit not in _NO_AMOUNTS:
-                found.setdefault(rank, []).append(gauge)
-    return [
-        _with(summary, found.get(rank) if (rank := summary.identity.rank) is not None else None)
-        for summary in summaries
-    ]
+        if owners:
+            measured = node.measured
+            for rank, rows in _rows_of(measured, owners).items():
+                found.setdefault(rank, []).append((measured, _taker(rows)))
+    merged: dict[tuple[Words, Words], Merged] = {}
+    given = []
+    for summary in summaries:
+        told = [] if summary.identity.rank is None else found.get(summary.identity.rank, [])
+        columns = _merged(told, summary.measured, merged) if told else None
+        given.append(msgspec.structs.replace(summary, gauge_columns=columns, gauges=[]) if columns else summary)
+    return given
 
 
 def without_devices(nodes: Sequence[Window], users: Mapping[tuple[str, str], int]) -> list[Window]:
     """What is left of the nodes' gauges: amounts of what no one rank is known to use."""
     found = []
     for node in nodes:
-        owners = _owners(node, users)
-        kept = [one for one in node.measured if one.unit not in _NO_AMOUNTS and (one.device or "") not in owners]
-        found.append(msgspec.structs.replace(node, gauge_columns=gauges_of(kept), gauges=[]))
+        owners, measured = _owners(node, users), node.measured
+        rows = [
+            at
+            for at, (device, unit) in enumerate(zip(measured.devices, measured.units, strict=True))
+            if unit not in _NO_AMOUNTS and device not in owners
+        ]
+        kept = Gauges(**{name: [getattr(measured, name)[at] for at in rows] for name in Gauges.__struct_fields__})
+        found.append(msgspec.structs.replace(node, gauge_columns=kept, gauges=[]))
     return found
 
 
@@ -52,7 +66,36 @@ def _owners(node: Window, users: Mapping[tuple[str, str], int]) -> dict[str, int
     return {device: rank for device, rank in owners.items() if rank is not None}
 
 
-def _with(summary: Window, more: list[Gauge] | None) -> Window:
-    if not more:
-        return summary
-    return msgspec.structs.replace(summary, gauge_columns=gauges_of([*more, *summary.measured]), gauges=[])
+def _rows_of(measured: Gauges, owners: Mapping[str, int]) -> dict[int, list[int]]:
+    """Where the amounts stand that are a rank's, by rank."""
+    found: dict[int, list[int]] = {}
+    for at, (device, unit) in enumerate(zip(measured.devices, measured.units, strict=True)):
+        if device in owners and unit not in _NO_AMOUNTS:
+            found.setdefault(owners[device], []).append(at)
+    return found
+
+
+def _merged(told: Sequence[tuple[Gauges, Taker]], own: Gauges, merged: dict[tuple[Words, Words], Merged]) -> Gauges:
+    """The rows that nodes tell and a rank's own, sorted; of those of one name and device the last counts.
+
+    Most ranks are told the same of devices that are called the same, so ``merged`` keeps where each row goes.
+    """
+
+    def column(name: str) -> Words:
+        parts = [take(getattr(source, name)) for source, take in told]
+        return tuple(chain(*parts, getattr(own, name)))
+
+    key = column("names"), column("devices")
+    if key not in merged:
+        place = {pair: at for at, pair in enumerate(zip(*key, strict=True))}
+        pairs = sorted(place)
+        order = _taker([place[pair] for pair in pairs])
+        merged[key] = [name for name, _ in pairs], [device for _, device in pairs], order
+    names, devices, take = merged[key]
+    others: dict[str, Any] = {name: take(column(name)) for name in _OTHERS}
+    return Gauges(names=names, devices=devices, **others)
+
+
+def _taker(rows: Sequence[int]) -> Taker:
+    """Takes these rows out of a column; one of ten thousand ranks may not cost a loop."""
+    return itemgetter(*rows) if len(rows) > 1 else lambda column: tuple(column[at] for at in rows)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.identity import said_ranks
-from streams.comparable import OWN, Measured
+from streams.comparable import Measured
+from streams.gauges import OWN
 from streams.metric_names import counts_up, priority, said_value
 from streams.view import AttemptView
 

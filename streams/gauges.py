@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 from schemas.results import Gauges, Window
 
 MOST_METRICS = 1024
-"""Of more pairs of name and device those that most ranks have are kept: what one rank alone has can be compared to
-nothing, and nobody may fill the memory with names."""
+"""Of more names those that most ranks have are kept: what one rank alone has can be compared to nothing, and nobody may
+fill the memory with names."""
+MOST_ROWS = 2048
+"""Of names and devices; a name for whose devices there is no room is left out."""
+MOST_DEVICES = 64
+"""Of one name, on one rank and by which ranks call them alike."""
+OWN = "own device"
+"""Stands for the first device of a rank, whatever it is called."""
+
+LEFT_OUT = "\0"
+"""Stands for a device for which there is no room; no metric is called so."""
 
 Column = Literal["counts", "means", "minima", "maxima", "firsts", "lasts"]
 Layout = tuple[tuple[str, ...], tuple[str, ...]]
@@ -27,14 +36,17 @@ Layout = tuple[tuple[str, ...], tuple[str, ...]]
 class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What was sampled of the ``metrics``, sorted pairs of name and device, on the ``ranks``, which ascend.
 
-    The device of what is a process's own is empty. ``rows`` are the ranks' own gauges, in the order of ``ranks``;
-    ``alike`` are the places of those that have the same names and devices.
+    The device of what is a process's own is empty. A device that more than half of the ranks with that name have is
+    held against those called alike; others by their order on their rank: its first is its own. ``rows`` are the ranks'
+    own gauges, in the order of ``ranks``; ``alike`` are the places of those that have the same names and devices, so
+    called. ``left_out`` counts the ranks' gauges for which there was no room.
     """
 
     metrics: list[tuple[str, str]]
     ranks: list[int]
     rows: list[Gauges]
     alike: dict[Layout, list[int]]
+    left_out: int = 0
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -116,8 +128,14 @@ def gauge_table(summaries: Sequence[Window]) -> GaugeTable:
             found[summary.identity.rank] = measured
     ranks = sorted(found)
     rows = [found[rank] for rank in ranks]
-    alike = _alike(rows)
-    return GaugeTable(metrics=_metrics(alike), ranks=ranks, rows=rows, alike=alike)
+    alike = _called(_alike(rows))
+    metrics = _metrics(alike)
+    kept = set(metrics)
+    left_out = sum(
+        len(places) * sum(pair not in kept for pair in zip(names, devices, strict=True))
+        for (names, devices), places in alike.items()
+    )
+    return GaugeTable(metrics=metrics, ranks=ranks, rows=rows, alike=alike, left_out=left_out)
 
 
 def _alike(rows: Sequence[Gauges]) -> dict[Layout, list[int]]:
@@ -132,8 +150,50 @@ def _alike(rows: Sequence[Gauges]) -> dict[Layout, list[int]]:
     return alike
 
 
-def _metrics(alike: Mapping[Layout, Sequence[int]]) -> list[tuple[str, str]]:
-    seen: Counter[tuple[str, str]] = Counter()
+def _called(alike: Mapping[Layout, list[int]]) -> dict[Layout, list[int]]:
+    """The same with devices called as they are held against each other; what a rank has too many of is ``LEFT_OUT``."""
+    common = _common(alike)
+    found: dict[Layout, list[int]] = {}
     for (names, devices), places in alike.items():
-        seen.update(dict.fromkeys(zip(names, devices, strict=True), len(places)))
-    return sorted(sorted(seen, key=lambda metric: (-seen[metric], metric))[:MOST_METRICS])
+        others: Counter[str] = Counter()
+        called = []
+        for name, device in zip(names, devices, strict=True):
+            if not device or device in common[name]:
+                called.append(device)
+                continue
+            place = others[name]
+            others[name] += 1
+            called.append(OWN if not place else f"device {place}" if place < MOST_DEVICES else LEFT_OUT)
+        found.setdefault((names, tuple(called)), []).extend(places)
+    return found
+
+
+def _common(alike: Mapping[Layout, Sequence[int]]) -> dict[str, set[str]]:
+    """By name the devices that more than half of the ranks have which have any."""
+    seen: Counter[tuple[str, str]] = Counter()
+    ranks: Counter[str] = Counter()
+    for (names, devices), places in alike.items():
+        pairs = [pair for pair in zip(names, devices, strict=True) if pair[1]]
+        seen.update(dict.fromkeys(pairs, len(places)))
+        ranks.update(dict.fromkeys((name for name, _ in pairs), len(places)))
+    common: dict[str, set[str]] = {name: set() for names, _ in alike for name in names}
+    for name, device in sorted(pair for pair, count in seen.items() if 2 * count > ranks[pair[0]]):
+        if len(common[name]) < MOST_DEVICES:
+            common[name].add(device)
+    return common
+
+
+def _metrics(alike: Mapping[Layout, Sequence[int]]) -> list[tuple[str, str]]:
+    """The pairs of name and device for which there is room: whole names, those that most ranks have first."""
+    ranks: Counter[str] = Counter()
+    devices_of: dict[str, set[str]] = {}
+    for (names, devices), places in alike.items():
+        ranks.update(dict.fromkeys(names, len(places)))
+        for name, device in zip(names, devices, strict=True):
+            if device != LEFT_OUT:
+                devices_of.setdefault(name, set()).add(device)
+    found: list[tuple[str, str]] = []
+    for name in sorted(ranks, key=lambda name: (-ranks[name], name))[:MOST_METRICS]:
+        if len(found) + len(devices_of[name]) <= MOST_ROWS:
+            found.extend((name, device) for device in devices_of[name])
+    return sorted(found)

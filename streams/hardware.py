@@ -6,6 +6,9 @@ against the one before of the same metric and device, so two exporters of one de
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from schemas.events import Metric
@@ -14,8 +17,14 @@ from schemas.results import HardwareChange
 from streams.counters import Counted, counted, rate
 from streams.lines.devices import pci_of
 
+T = TypeVar("T")
+
 MOST_SERIES = 8_192
 """Metrics by device that are followed; a node of eight GPUs and sixteen ports has a thousand."""
+MOST_CODED = 512
+"""Devices whose codes are remembered."""
+UNSEEN_NS = 600_000_000_000
+"""What was not sampled for so long is forgotten where there is no room; what invents names takes it from nobody."""
 MOST_CHANGES = 64
 """Of one window."""
 _MOST_CODES = 16
@@ -23,7 +32,8 @@ _CODES_BELOW = 1e6
 _FORGOTTEN_NS = 120_000_000_000
 """A code that was not seen for so long is a new one: an exporter that lags shows the old value now and then."""
 
-_ANY_CHANGE = frozenset({"port_state", "port_physical_state"})
+PORT_UP: dict[str, tuple[float, ...]] = {"port_state": (4, 5), "port_physical_state": (5,)}
+"""In which states a port works, by kind: ACTIVE, or ACTIVE_DEFER, which is in passing; LinkUp."""
 _FALLS = frozenset({"port_rate", "pcie_width"})
 _RISES = frozenset(
     {
@@ -59,6 +69,7 @@ class HardwareWatch:
     def __init__(self, state: WatchState) -> None:
         self._state = state
         self._found: dict[tuple[str, str, int], HardwareChange] = {}
+        self._made_room: set[int] = set()
         self.left_out = 0
 
     def take(self, sample: Metric) -> Metric | None:
@@ -98,10 +109,12 @@ class HardwareWatch:
     def _remember(self, sample: Metric, before: Shown | None) -> None:
         now, value = counted(sample), sample.value or 0.0
         if before is None:
-            if len(self._state.shown) >= MOST_SERIES:
+            shown = self._state.shown
+            self._make_room(shown, MOST_SERIES, lambda one: now.time - one.last.time > UNSEEN_NS)
+            if len(shown) >= MOST_SERIES:
                 self.left_out += 1
                 return
-            self._state.shown[self._key(sample)] = Shown(now, value)
+            shown[self._key(sample)] = Shown(now, value)
         elif now.time >= before.last.time:
             fell_back = before.last.value < before.peak and before.last.value < value < before.peak
             peak = value if fell_back or now.unit != before.last.unit else max(before.peak, value)
@@ -121,32 +134,48 @@ class HardwareWatch:
             # After a fall: up to where it was is another exporter's word, anything between is new since a reset.
             beyond = value > before.peak
             if beyond or was < value < before.peak:
-                self._note(sample, kind, before.last, before.peak if beyond else was)
-        elif (
-            (kind in _ANY_CHANGE and value != was)
-            or (kind in _FALLS and value < was)
-            or (kind in _RISES and value > was)
-        ):
+                self._note(sample, kind, before.last, before.peak if beyond else was, counts=True)
+        elif (kind in PORT_UP and value != was) or (kind in _FALLS and value < was) or (kind in _RISES and value > was):
             self._note(sample, kind, before.last, was)
 
     def _see(self, sample: Metric) -> bool:
         """Whether the code was not seen of late on this device."""
-        value = sample.value or 0.0
+        value, device = sample.value or 0.0, _device(sample)
         code = int(value) if 0 <= value < _CODES_BELOW else 0
-        codes = self._state.codes.setdefault(_device(sample), {})
+        if not code:
+            return False
+        known = self._state.codes
+        if device not in known:
+            since = sample.time - _FORGOTTEN_NS
+            self._make_room(known, MOST_CODED, lambda codes: max(codes.values(), default=0) < since)
+            if len(known) >= MOST_CODED:
+                self.left_out += 1
+                return True
+        codes = known.setdefault(device, {})
         latest = codes.get(code)
         codes[code] = sample.time
         if len(codes) > _MOST_CODES:
             del codes[min(codes, key=lambda one: (codes[one], one))]
-        return code > 0 and (latest is None or sample.time - latest > _FORGOTTEN_NS)
+        return latest is None or sample.time - latest > _FORGOTTEN_NS
 
-    def _note(self, sample: Metric, kind: str, last: Counted, was: float, *, code: int = 0) -> None:
+    def _make_room(self, kept: dict[str, T], most: int, is_old: Callable[[T], bool]) -> None:
+        """Forget what is old where there is no room; once a window, so that nobody makes it cost."""
+        if len(kept) >= most and most not in self._made_room:
+            self._made_room.add(most)
+            for key in [key for key, one in kept.items() if is_old(one)]:
+                del kept[key]
+
+    def _note(
+        self, sample: Metric, kind: str, last: Counted, was: float, *, code: int = 0, counts: bool = False
+    ) -> None:
         value = sample.value or 0.0
-        key = (kind, _device(sample), code)
+        # A port that falls and comes back has done both.
+        key = (kind, _device(sample), int(falls(kind, was, value)) if kind in PORT_UP else code)
         known = self._found.get(key)
         if known is not None:
-            # The window tells the first value and the last; two metrics of one kind count the same.
-            if known.name == sample.name:
+            # Of a counter the window tells the first value and the last, of a state what changed first; two metrics of
+            # one kind count the same.
+            if counts and known.name == sample.name:
                 self._found[key] = msgspec.structs.replace(known, after=value)
             return
         if len(self._found) >= MOST_CHANGES:
@@ -165,6 +194,13 @@ class HardwareWatch:
 
 
 _UNKNOWN = Measure()
+
+
+def falls(kind: str, before: float, after: float) -> bool:
+    """Whether a port that worked no longer does, by its state; of any other kind whether the value is lower."""
+    if kind in PORT_UP:
+        return before in PORT_UP[kind] and after not in PORT_UP[kind]
+    return after < before
 
 
 def slowed_by(value: float) -> list[str]:

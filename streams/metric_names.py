@@ -10,8 +10,7 @@ LONGEST = 200
 _RATE = re.compile(r"/s$|per_s(?:ec(?:ond)?)?$")
 _COUNTER = re.compile(
     r"_total$|_errors?$|^(?:num_)?ctx_switches|^(?:read|write|rchar|wchar|sent|recv|received)(?:_bytes|_count)?$"
-    r"|(?:voluntary|involuntary)\w*switches$|(?:minor|major|page)_?faults$|^(?:pg(?:maj)?fault)$|cpu_seconds|cpu_time"
-    r"|^DCGM_FI_DEV_(?:TOTAL_ENERGY_CONSUMPTION|PCIE_REPLAY_COUNTER|NVLINK_BANDWIDTH_TOTAL)$",
+    r"|(?:voluntary|involuntary)\w*switches$|(?:minor|major|page)_?faults$|^(?:pg(?:maj)?fault)$|cpu_seconds|cpu_time",
     re.IGNORECASE,
 )
 _NO_COUNTER = re.compile(r"mem(?:ory)?_?total|total_mem(?:ory)?|fb_total|swap_?total|memory\.total", re.IGNORECASE)

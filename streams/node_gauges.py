@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import msgspec
 
+from streams.comparable import Comparable, comparable
 from streams.device_gauges import without_devices
 from streams.gauges import GaugeTable, gauge_table
 from streams.view import AttemptView, AttemptWindow
+
+
+def nodes_compared(view: AttemptView, window: AttemptWindow) -> Comparable:
+    """What can be compared of the window's nodes, made once; its values are not to be changed."""
+    return window.once("nodes_compared", view, lambda: comparable(node_table(view, window)))
 
 
 def node_table(view: AttemptView, window: AttemptWindow) -> GaugeTable:

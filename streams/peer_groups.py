@@ -23,16 +23,6 @@ def places_of(groups: list[list[int]], ranks: list[int], least: int) -> list[Pla
     return [np.array(by_size[size]) for size in sorted(by_size)]
 
 
-def middle(values: Matrix) -> Matrix:
-    """The median along the last axis, which stays; NaN is not measured, and the median of nothing."""
-    ordered = np.sort(values, axis=-1)
-    count = np.isfinite(values).sum(axis=-1, keepdims=True)
-    low = np.take_along_axis(ordered, np.maximum(count - 1, 0) // 2, axis=-1)
-    high = np.take_along_axis(ordered, np.minimum(count // 2, values.shape[-1] - 1), axis=-1)
-    found: Matrix = np.where(count > 0, (low + high) / 2, np.nan)
-    return found
-
-
 def shares_of(marks: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:
     """Which share of those known along the last axis is marked; the axis stays, and nothing is known as 0."""
     found: Matrix = (marks & known).sum(axis=-1, keepdims=True) / np.maximum(known.sum(axis=-1, keepdims=True), 1)

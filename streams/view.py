@@ -72,6 +72,7 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     pids: dict[int, str] = {}
     announced: list[int] = []
     devices: list[str] = []
+    sampled_devices: list[str] = []
     exit: Exit | None = None
     requested: int | None = None
     finished: int | None = None
@@ -94,6 +95,13 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
         self.pids = dict.fromkeys(sorted(mains)[-KEPT_PIDS:], "trainer")
         said = {pid for pid, kind in summary.announced if kind == "trainer" and pid}
         self.announced = [*(pid for pid in self.announced if pid not in said), *sorted(said)][-KEPT_PIDS:]
+
+    def take_devices(self, summary: Window) -> None:
+        """Take in which devices its lines told and which were sampled by its processes in a window."""
+        if summary.devices:
+            self.devices = sorted({*self.devices, *summary.devices})[:KEPT_DEVICES]
+        if summary.sampled_devices:
+            self.sampled_devices = sorted({*self.sampled_devices, *summary.sampled_devices})[:KEPT_DEVICES]
 
     def remember(self, spans: list[StackSpan]) -> None:
         """Take in a window's samples; a thread that is no longer sampled has ended."""
@@ -211,8 +219,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             moved = member.identity != before
         if summary.stacks or summary.announced:
             member.take_processes(summary)
-        if summary.devices:
-            member.devices = sorted({*member.devices, *summary.devices})[:KEPT_DEVICES]
+        member.take_devices(summary)
         if summary.measured or any(span.frames for span in summary.stacks):
             member.sampled = True
             member.samples = member.samples.seen(summary.end)

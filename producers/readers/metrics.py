@@ -13,7 +13,7 @@ from producers.scan import Source
 from producers.times import SECOND
 from schemas.events import Heartbeat, Metric
 from schemas.identity import Identity
-from schemas.measures import based, measure_of
+from schemas.measures import based, is_blank, measure_of
 
 _NOT_MEASURED = {"ts", "node", "rank", "local_rank", "pid", "attempt", "device", "gpu", "world_size"}
 _UNITS = {
@@ -83,7 +83,8 @@ def _measured(row: Row) -> list[Metric]:
         finite, reason = _finite(value)
         unit = _UNITS.get(name.rsplit("_", 1)[-1].lower(), "count")
         measure = measure_of(name)
-        if measure is not None:
+        # What stands for no value stays as it is: scaled it would pass for one.
+        if measure is not None and (finite is None or not is_blank(name, finite)):
             finite, unit = (finite, measure.unit) if finite is None else based(finite, "", measure)
         found.append(
             Metric(

@@ -56,6 +56,7 @@ _MISSING = re.compile(
 )
 _LOST = re.compile(r"\[?GPU (?:requires reset|is lost)\]?")
 MOST_COLUMNS = 300
+MOST_GPUS = 1024
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -96,6 +97,7 @@ class _Table:
         self._file = file
         self._columns: list[_Column] = []
         self._samples: list[Sample] = []
+        self._numbered: dict[str, str] = {}
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def take(self, number: int, text: str) -> None:
@@ -113,7 +115,7 @@ class _Table:
         if "timestamp" in told and time is None:
             self._leave_out("not a time between 2000 and 2100", number)
             return
-        device = _device(told)
+        device = self._device(told)
         lost = float(any(_LOST.fullmatch(cell) for cell in cells))
         self._samples.append(Sample(number, time, "", device, LOST, lost))
         for column, cell in zip(self._columns, cells, strict=True):
@@ -126,6 +128,22 @@ class _Table:
                 continue
             self._samples.append(Sample(number, time, "", device, column.name, found[0], found[1]))
 
+    def _device(self, told: dict[str, str]) -> str:
+        """The GPU of a row: its PCI id, its UUID, or its number as the driver's device.
+
+        One that is lost may not tell its id either; it is that of the rows before with its number.
+        """
+        index = "" if _MISSING.fullmatch(told.get("index", "")) else told.get("index", "")
+        places = [told[name] for name in _PLACES if name in told and name != "index"]
+        if places and places[0] and not _MISSING.fullmatch(places[0]):
+            if index and (index in self._numbered or len(self._numbered) < MOST_GPUS):
+                self._numbered[index] = places[0]
+            return places[0]
+        if index in self._numbered:
+            return self._numbered[index]
+        known = next((cell for cell in places if cell and not _MISSING.fullmatch(cell)), "")
+        return known or (f"nvidia{shortened(index, 8)}" if index else "")
+
     def _leave_out(self, reason: str, line: int) -> None:
         first, count = self._left_out.get(reason, (line, 0))
         self._left_out[reason] = first, count + 1
@@ -134,15 +152,6 @@ class _Table:
         """All samples."""
         unused = [Unused(self._file, line, why, count) for why, (line, count) in self._left_out.items()]
         return Measured(self._file, self._samples, unused, zoneless=True)
-
-
-def _device(told: dict[str, str]) -> str:
-    """The GPU of a row: its PCI id, its UUID, or its number as the driver's device."""
-    for name in _PLACES:
-        cell = told.get(name, "")
-        if cell and not _MISSING.fullmatch(cell):
-            return f"nvidia{shortened(cell, 8)}" if name == "index" else cell
-    return ""
 
 
 def _value(column: _Column, cell: str) -> tuple[float, str] | None:

@@ -31,6 +31,8 @@ _OTHERS = re.compile(r"(?:node|go|process|promhttp|python|scrape|dcgm_exporter|n
 """What exporters say of themselves, and what of a host says nothing of a job."""
 _NODES = ("Hostname", "hostname", "nodename", "node", "host", "exported_node", "instance")
 _GPUS = ("pci_bus_id", "UUID", "uuid", "gpu_uuid", "device")
+_PARTS = {"GPU_I_ID": "mig", "nvlink": "nvlink"}
+"""What of a GPU or a switch a sample is of, by label: each is a series of its own."""
 _IGNORED = frozenset(
     (
         *_NODES,
@@ -209,25 +211,27 @@ class _Reading:
 
     def _gpu(self, labels: dict[str, str]) -> str:
         device = next((labels[name] for name in _GPUS if labels.get(name)), "")
-        device = device or (f"nvidia{labels['gpu']}" if labels.get("gpu") else "")
+        device = device or (f"nvidia{labels['gpu']}" if labels.get("gpu") else labels.get("nvswitch", ""))
         uuid = labels.get("UUID") or labels.get("uuid") or labels.get("gpu_uuid")
         if uuid and labels.get("pci_bus_id"):
             self._addresses[uuid] = labels["pci_bus_id"]
-        return f"{device}/mig{labels['GPU_I_ID']}" if labels.get("GPU_I_ID") else device
+        part = next((f"/{word}{labels[label]}" for label, word in _PARTS.items() if labels.get(label)), "")
+        return device + part
 
     def done(self) -> Measured:
         """All samples; a GPU that some lines name by its UUID alone has the PCI id that others tell of it."""
         self._next_scrape(None)
         samples = self._samples
-        if any(one.device in self._addresses for one in samples):
-            samples = [
-                msgspec.structs.replace(one, device=self._addresses[one.device])
-                if one.device in self._addresses
-                else one
-                for one in samples
-            ]
+        if self._addresses:
+            samples = [self._addressed(one) for one in samples]
         unused = [Unused(self._file, line, why, count) for why, (line, count) in self._left_out.items()]
         return Measured(self._file, samples, unused)
+
+    def _addressed(self, sample: Sample) -> Sample:
+        gpu, slash, part = sample.device.partition("/")
+        if gpu not in self._addresses:
+            return sample
+        return msgspec.structs.replace(sample, device=f"{self._addresses[gpu]}{slash}{part}")
 
 
 def _node(labels: dict[str, str]) -> str:

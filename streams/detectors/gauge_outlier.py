@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from schemas.results import Anomaly
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import Comparable, Measured, comparable
+from streams.comparable import Comparable, Measured, ranks_compared
 from streams.contrast import symptom_now
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
 from streams.metric_names import floors, priority
-from streams.node_gauges import node_table, on_nodes
-from streams.peer_groups import Matrix, middle, places_of, shares_of
+from streams.node_gauges import nodes_compared, on_nodes
+from streams.peer_groups import Matrix, places_of, shares_of
+from streams.robust import median_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
@@ -92,8 +93,8 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding for each rank or node when one more of its metrics becomes continuous, and now and then again."""
-        ranks = self._of(view, window, self.state.ranks, comparable(window.gauges))
-        nodes = self._of(view, window, self.state.nodes, comparable(node_table(view, window)))
+        ranks = self._of(view, window, self.state.ranks, ranks_compared(view, window))
+        nodes = self._of(view, window, self.state.nodes, nodes_compared(view, window))
         return [*ranks, *nodes]
 
     def _of(self, view: AttemptView, window: AttemptWindow, kept: Followed, seen: Comparable) -> list[Anomaly]:
@@ -125,8 +126,8 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             block = values[:, places]
             known = np.isfinite(block)
             enough = known.sum(axis=-1, keepdims=True) >= self.config.least_peers
-            center = middle(block)
-            deviation = middle(np.abs(block - center))
+            center = median_of(block)[..., None]
+            deviation = median_of(np.abs(block - center))[..., None]
             floor = np.maximum(least[:, 0, None, None] * np.abs(center), least[:, 1, None, None])
             bound = self.config.mads * np.maximum(deviation, floor)
             out = enough & known & (np.abs(block - center) > bound)

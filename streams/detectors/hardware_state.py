@@ -12,6 +12,7 @@ import msgspec
 from schemas.results import Anomaly, Area, HardwareChange, Severity, Suspect, Symptom
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.hardware import PORT_UP, falls
 from streams.hardware_words import said_change, said_device
 from streams.lines.vocabulary.xid import CODES, code_of
 from streams.troubles import of_others
@@ -39,7 +40,6 @@ class HardwareStateState(msgspec.Struct, kw_only=True):
 
 
 MOST_TOLD = 4_096
-ACTIVE, LINK_UP = 4, 5
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -124,9 +124,10 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
 
     def _anomaly(self, view: AttemptView, window: AttemptWindow, changed: Changed, subject: str, alike: int) -> Anomaly:
         change, rule = changed.change, _rule_of(changed.change)
-        dated = change.precision_ns <= self.config.undated_s * 1e9
+        # What may lie before the attempt is not known to be of it.
+        dated = change.precision_ns <= self.config.undated_s * 1e9 and change.time - change.precision_ns >= view.first
         fault = rule.fault and dated
-        fatal = fault and changed.rank is not None and change.kind == "xid" and int(change.after) in CODES
+        fatal = fault and changed.rank is not None and change.kind == "xid" and _is_the_gpus(int(change.after))
         severity: Severity = "critical" if fatal else "warning" if fault else "info"
         used = "" if changed.rank is None else f"rank {changed.rank}'s "
         return self.anomaly(
@@ -156,6 +157,11 @@ def _suspect(view: AttemptView, changed: Changed, *, fault: bool, fatal: bool) -
     return msgspec.structs.replace(view.suspect(changed.rank, 0.9 if fatal else 0.3, why), device=device)
 
 
+def _is_the_gpus(code: int) -> bool:
+    """Whether the catalog calls it an error of the GPU; what a program did wrong may be another process's there."""
+    return code in CODES and CODES[code].area != "code"
+
+
 def _subject(change: HardwareChange) -> str:
     """What tells findings of one device apart: errors of a link go on, each code and each fall is one of its own."""
     if change.kind in ("xid", "port_state", "port_physical_state", "port_rate"):
@@ -167,7 +173,9 @@ def _beside_a_fall(changed: Changed, all_of_them: list[Changed]) -> bool:
     """Whether a change only follows from a port's state: a port that is down shows another rate and physical state."""
     followed = _FOLLOWS.get(changed.change.kind, ())
     return any(
-        one.change.kind in followed and (one.node, one.change.device) == (changed.node, changed.change.device)
+        one.change.kind in followed
+        and (one.node, one.change.device) == (changed.node, changed.change.device)
+        and falls(one.change.kind, one.change.before, one.change.after)
         for one in all_of_them
     )
 
@@ -177,5 +185,5 @@ def _rule_of(change: HardwareChange) -> Rule:
         code = code_of(f"{change.after:.0f}")
         return Rule(code.area, fault=code.role == "candidate")
     rule = _RULES[change.kind]
-    back = {"port_state": ACTIVE, "port_physical_state": LINK_UP}.get(change.kind) == change.after
-    return msgspec.structs.replace(rule, fault=False) if back else rule
+    comes_up = change.kind in PORT_UP and not falls(change.kind, change.before, change.after)
+    return msgspec.structs.replace(rule, fault=False) if comes_up else rule

@@ -1,8 +1,9 @@
 """Memory that grows without end: of a rank unlike its peers, or of all, which is the job's.
 
 Resident and device memory of each rank over three spans, of minutes, half an hour and hours, so that a leak is found
-whether it is fast or slow and whenever it begins. Not while training starts up. A rank is named only if its peers are
-known not to grow. Where all grow for minutes only, they may be filling their caches: that is information.
+whether it is fast or slow and whenever it begins. Not while training starts up, nor while a rank that joins does. What
+grows for minutes only may be a cache that fills: that is information, unless memory soon ends. A rank is named only if
+its peers are known not to grow.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from schemas.results import Anomaly
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import OWN, Comparable, Measured, comparable
+from streams.comparable import Comparable, Measured, ranks_compared
 from streams.contrast import warming_up
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import said_who
+from streams.gauges import OWN
 from streams.growth import Curves, growing, quarters_of, slope
 from streams.lines.phases import QUIET_PHASES
 from streams.metric_names import LONGEST, said_value
@@ -50,7 +52,8 @@ Grounds = Literal["memory_growth", "memory_growth_of_all"]
 class MemoryGrowthConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A span of ``points`` grows by ``share`` of its beginning and ``least_mib``.
 
-    ``warm_up_windows`` of training do not count, where no iterations are known ``start_up_windows`` of the attempt.
+    ``warm_up_windows`` of training do not count, where no iterations are known ``start_up_windows`` of the attempt, nor
+    as many of a rank that came later.
     What more than a share of ``few`` of a rank's peers do is the job's; a peer that grows by ``quiet`` of it or more
     is not known not to.
     """
@@ -111,11 +114,12 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         """One finding in every window in which memory of somebody grows."""
         if over(view) or self._starts_up(view, window):
             return []
-        seen = comparable(window.gauges)
+        seen = ranks_compared(view, window)
         values = self.state.cells.fit(_memory_of(seen))
         if view.phase in QUIET_PHASES:
             # A checkpoint and an evaluation hold what training does not.
             values[:] = np.nan
+        values[:, self._joining(view, window)] = np.nan
         number = window.start // (window.end - window.start)
         for stride in STRIDES:
             self._add(stride, values)
@@ -128,6 +132,13 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         if view.clock.began is not None:
             return warming_up(view, window, self.config.warm_up_windows)
         return window.start < view.first + self.config.start_up_windows * (window.end - window.start)
+
+    def _joining(self, view: AttemptView, window: AttemptWindow) -> list[int]:
+        """Places of the ranks that came once training had begun, and not long ago; nothing tells when they train."""
+        began = view.first if view.clock.began is None else view.clock.began
+        since = max(began, window.start - self.config.start_up_windows * (window.end - window.start))
+        ranks, members = self.state.cells.ranks, view.members
+        return [at for at, rank in enumerate(ranks) if rank in members and members[rank].first_seen > since]
 
     def _add(self, stride: int, values: Curves) -> None:
         """Take a window's values into the point that is not complete: how many, and their sum."""
@@ -211,7 +222,9 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         return [latest[key] for key in sorted(latest)]
 
     def _finding(self, view: AttemptView, window: AttemptWindow, found: list[Growth]) -> Anomaly:
-        """All that grows at present; of what single ranks and what all do, the former says more."""
+        """What grows now, what presses before the rest; of what single ranks and all do, the former says more."""
+        pressing = [one for one in found if _presses(one)]
+        presses, found = bool(pressing), pressing or found
         own = [one for one in found if one.own]
         ranks = sorted({one.rank for one in own}) if len({one.rank for one in own}) <= MOST_NAMED else []
         told = own if ranks else found
@@ -221,8 +234,8 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         alike = sum(one.together for one in told if (one.measured, one.stride) == (most.measured, most.stride))
         who = said_who(view, ranks) if ranks else f"{alike} ranks" if alike > 1 else said_who(view, [most.rank])
         text = (
-            f"{name} of {who} grows without end: {said_value(most.first, unit)} to {said_value(most.last, unit)} "
-            f"in {_said(most, window)}"
+            f"{name} of {who} grows {'without end' if presses else 'for minutes'}: {said_value(most.first, unit)} "
+            f"to {said_value(most.last, unit)} in {_said(most, window)}"
         )
         peers = "" if most.usual is None else f"those of its peers that do not grew by {said_value(most.usual, unit)}"
         grounds: Grounds = "memory_growth" if ranks else "memory_growth_of_all"
@@ -235,17 +248,18 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
             symptom="memory",
             area="memory",
             grounds=grounds,
-            severity="warning" if ranks or any(_presses(one) for one in told) else "info",
+            severity="warning" if presses else "info",
             text=text,
             peers=peers,
             iteration=view.clock.iteration,
             phase=view.phase,
-            suspects=[view.suspect(rank, 0.8, f"its {name} grows without end") for rank in ranks],
+            suspects=[view.suspect(rank, 0.8, f"its {name} grows without end") for rank in ranks if presses],
+            about=[] if presses else ranks,
         )
 
 
 def _presses(one: Growth) -> bool:
-    """Whether growth that all show is more than a job that fills its caches: it lasts, or memory soon ends."""
+    """Whether growth is more than caches that fill: it lasts, or memory soon ends."""
     return one.stride > 1 or (one.left is not None and 0 < one.left < SOON_S * one.per_s)
 
 

@@ -17,11 +17,11 @@ from schemas.results import Anomaly
 from streams.bands import BandConfig, Bands
 from streams.cells import Cells
 from streams.checks import require
-from streams.comparable import Comparable, comparable
+from streams.comparable import Comparable, ranks_compared
 from streams.contrast import symptom_now, trains
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
-from streams.node_gauges import node_table, on_nodes
+from streams.node_gauges import nodes_compared, on_nodes
 from streams.peer_groups import Matrix, places_of, shares_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -89,8 +89,8 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
         """One finding for ranks that leave their past alike, and now and then again while they are out."""
         if over(view) or not trains(view):
             return []
-        ranks = self._of(view, window, self.state.ranks, comparable(window.gauges))
-        nodes = self._of(view, window, self.state.nodes, comparable(node_table(view, window)))
+        ranks = self._of(view, window, self.state.ranks, ranks_compared(view, window))
+        nodes = self._of(view, window, self.state.nodes, nodes_compared(view, window))
         return [*ranks, *nodes]
 
     def _of(self, view: AttemptView, window: AttemptWindow, kept: Followed, seen: Comparable) -> list[Anomaly]:

@@ -38,6 +38,8 @@ def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: S
     if decision is not None and decision.reason is not Reason.SURVIVED:
         return decision
     growth = [one for one in anomalies if one.grounds in GROWTH]
+    # Growth of minutes beside it takes back nothing.
+    growth = [one for one in growth if one.severity != "info"] or growth
     base = Base.on(growth, earliest_of(growth), symptom="memory")
     latest = latest_of(growth)
     if latest.suspects:

@@ -44,15 +44,29 @@ def _claims(
 def devices_of(
     views: Mapping[str, AttemptView], ranked: Mapping[str, list[Window]]
 ) -> dict[tuple[str, str, str], set[int]]:
-    """Which ranks use which device, by attempt, node and PCI id: what their own lines and samples told."""
+    """Which ranks use which device, by attempt, node and PCI id: what their own lines told, and what they sampled.
+
+    Who samples more than one device may do so for its whole node, and uses none by that.
+    """
     found: dict[tuple[str, str, str], set[int]] = {}
+    sampled: dict[Owner, set[tuple[str, str]]] = {}
     for name, view in views.items():
         for rank, member in view.members.items():
+            node = member.identity.node
             for device in member.devices:
-                found.setdefault((name, member.identity.node, device), set()).add(rank)
+                found.setdefault((name, node, device), set()).add(rank)
+            if member.sampled_devices:
+                sampled[name, rank] = {(node, device) for device in member.sampled_devices}
     for name, rank, summary in _summaries(ranked):
         for device in summary.devices:
             found.setdefault((name, summary.identity.node, device), set()).add(rank)
+        if summary.sampled_devices:
+            places = {(summary.identity.node, device) for device in summary.sampled_devices}
+            sampled[name, rank] = sampled.get((name, rank), set()) | places
+    for (name, rank), places in sampled.items():
+        if len({device for _, device in places}) == 1:
+            for node, device in places:
+                found.setdefault((name, node, device), set()).add(rank)
     return found
 
 

@@ -95,6 +95,7 @@ class _Draft:
         self.pids: set[int] = set()
         self.layout: dict[str, int] = {}
         self.devices: set[str] = set()
+        self.sampled_devices: set[str] = set()
         self.heartbeats = 0
         self.log_records = 0
         self.world_size: int | None = None
@@ -156,6 +157,7 @@ def _summary(
         world_size=draft.world_size,
         layout=draft.layout,
         devices=sorted(draft.devices)[:MOST_DEVICES],
+        sampled_devices=sorted(draft.sampled_devices)[:MOST_DEVICES],
         announced=sorted(set(draft.announced)),
         signatures=signatures,
         tail=tail_of(stamped, signatures),
@@ -367,7 +369,7 @@ def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
     if event.pid is not None:
         draft.pids.add(event.pid)
         if event.device and (device := pci_of(event.device)):
-            draft.devices.add(device)
+            draft.sampled_devices.add(device)
     if _extreme(draft, event.name, event.value) or not _known(draft, state, event.name):
         return
     if event.iteration is not None:

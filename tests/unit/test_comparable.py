@@ -8,8 +8,8 @@ import pytest
 from detection_support import gauge, summary
 
 from schemas.results import Gauge
-from streams.comparable import OWN, comparable
-from streams.gauges import gauge_table
+from streams.comparable import comparable
+from streams.gauges import MOST_DEVICES, OWN, gauge_table
 from streams.metric_names import counts_up, floors, priority, said_value
 
 
@@ -74,8 +74,32 @@ def test_devices_of_other_names_are_held_against_each_other_by_their_order() -> 
     rows = [[gauge("temp", 60.0 + part, device=f"GPU-{rank}{part}") for part in range(2)] for rank in range(3)]
     rows[1].pop(0)
     found = told(*rows)
-    assert found["temp", "device 0"] == [60.0, 61.0, 60.0]
+    assert found["temp", OWN] == [60.0, 61.0, 60.0]
     assert np.isnan(found["temp", "device 1"][1])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_further_device_of_one_rank_changes_no_other_row(shared: bool) -> None:
+    rows = [[gauge("temp", 60.0 + rank, device="0" if shared else f"GPU-{rank}")] for rank in range(3)]
+    bare = told(*rows)
+    rows[0].append(gauge("temp", 90.0, device="GPU-x"))
+    found = told(*rows)
+    assert len(found) == len(bare) + 1
+    assert {key: found[key] for key in bare} == bare
+
+
+def test_devices_of_more_ranks_than_there_is_room_for_are_compared() -> None:
+    names = [f"gpu_{number:02d}" for number in range(16)]
+    rows = [[gauge(name, 60.0, device=f"GPU-{rank}") for name in names] for rank in range(200)]
+    found = told(*rows)
+    assert found == {(name, OWN): [60.0] * 200 for name in names}
+
+
+def test_what_one_rank_has_too_many_of_is_counted() -> None:
+    rows = [gauge("temp", 60.0, device=f"GPU-{rank}") for rank in range(2)]
+    many = [gauge("temp", 60.0, device=f"x{number}") for number in range(MOST_DEVICES + 6)]
+    table = gauge_table([summary(rank, gauges=[one]) for rank, one in enumerate(rows)] + [summary(2, gauges=many)])
+    assert (len(table.metrics), table.left_out) == (MOST_DEVICES, 6)
 
 
 def test_a_process_and_its_devices_are_rows_of_their_own() -> None:
@@ -96,7 +120,7 @@ def test_nothing_measured_is_nothing_to_compare() -> None:
         ("read_bytes", "bytes", True),
         ("node_infiniband_port_data_received_bytes_total", "bytes", True),
         ("node_infiniband_port_data_received_bytes_total", "bytes/s", False),
-        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "count", True),
+        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "J/s", False),
         ("rss_bytes", "bytes", False),
         ("memory_total", "bytes", False),
         ("node_memory_MemTotal_bytes", "bytes", False),

@@ -34,6 +34,10 @@ def found(*changes: Changed, **fields: Any) -> list[Anomaly]:
         ("port_state", 4, 1, "node_fault", "warning", "network", "is DOWN, was ACTIVE"),
         ("port_state", 1, 4, "hardware_change", "info", "network", "is ACTIVE, was DOWN"),
         ("port_physical_state", 5, 2, "node_fault", "warning", "network", "is Polling, was LinkUp"),
+        ("port_state", 1, 2, "hardware_change", "info", "network", "is INIT, was DOWN"),
+        ("port_state", 4, 5, "hardware_change", "info", "network", "is ACTIVE_DEFER, was ACTIVE"),
+        ("port_state", 5, 1, "node_fault", "warning", "network", "is DOWN, was ACTIVE_DEFER"),
+        ("port_physical_state", 3, 2, "hardware_change", "info", "network", "is Polling, was Disabled"),
         ("port_rate", 50e9, 25e9, "hardware_change", "info", "network", "its rate fell from 400 Gb/s to 200 Gb/s"),
         ("link_downed", 7, 8, "node_fault", "warning", "network", "1 more, 7 before and 8 after"),
         ("symbol_errors", 0, 90, "hardware_change", "info", "network", "90 more, 0 before and 90 after"),
@@ -66,6 +70,7 @@ def test_each_kind_has_its_weight_and_words(
     [
         ("xid", 79, "rank_fault", 3),
         ("xid", 63, "hardware_change", 3),
+        ("xid", 31, "node_fault", None),
         ("xid", 9999, "node_fault", None),
         ("ecc_uncorrected", 1, "node_fault", None),
         ("pcie_replays", 1, "hardware_change", 3),
@@ -86,12 +91,18 @@ def test_what_was_sampled_too_seldom_opens_nothing_and_names_nobody() -> None:
     assert (one.grounds, one.severity) == ("hardware_change", "info")
 
 
+def test_what_may_have_been_before_the_job_opens_nothing() -> None:
+    (one,) = found(change("xid", 0, 79, rank=3, precision_ns=at(13) - at(0)))
+    assert (one.grounds, one.severity) == ("hardware_change", "info")
+
+
 @pytest.mark.parametrize("follower", ["port_physical_state", "port_rate", "link_downed"])
 def test_what_follows_from_a_port_that_is_down_is_not_told_apart(follower: str) -> None:
     both = found(change("port_state", 4, 1), change(follower, 5, 2))
     assert [one.text.split(" (")[0] for one in both] == ["port mlx5_0:1 of node01: is DOWN, was ACTIVE"]
     other = change(follower, 5, 2, device="mlx5_1:1")
     assert len(found(change("port_state", 4, 1), other)) == 2
+    assert len(found(change("port_state", 1, 4), change(follower, 5, 2))) == 2
 
 
 def test_what_goes_on_is_told_again_after_a_while() -> None:

@@ -8,6 +8,7 @@ import pytest
 from detection_support import closed, identity, summary
 
 from schemas.results import Gauge, gauges_of
+from streams.gauges import OWN
 
 TEMPERATURE, UTILISATION = "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_UTIL"
 
@@ -34,8 +35,7 @@ def test_the_gauges_of_a_ranks_own_gpu_are_the_ranks() -> None:
     own = found.pop(("cpu_percent", ""))
     assert own == [50, 50, 50]
     assert {metric: [value for value in row if isfinite(value)] for metric, row in found.items()} == {
-        (TEMPERATURE, "00000000:3B:00.0"): [60],
-        (TEMPERATURE, "00000000:5D:00.0"): [70],
+        (TEMPERATURE, OWN): [60, 70],
     }
 
 

@@ -13,7 +13,7 @@ from schemas.codec import CodecError, decode, encode
 from schemas.events import Metric
 from schemas.results import Gauge, Gauges, gauges_of
 from streams.config import StreamConfig
-from streams.gauges import MOST_METRICS, PackedGauges
+from streams.gauges import MOST_METRICS, OWN, PackedGauges
 from streams.stages.worker import WorkerState, summarise
 
 ROWS = [gauge("temp", 70.0, device="gpu1"), gauge("cpu", 99.0), gauge("temp", 60.0, device="gpu0", unit="celsius")]
@@ -84,7 +84,7 @@ def test_all_ranks_gauges_are_one_matrix_with_gaps() -> None:
     )
     table, gap = window.gauges, np.nan
     assert table.ranks == [2, 5, 7]
-    assert table.metrics == [("cpu", ""), ("net", ""), ("temp", "gpu0"), ("temp", "gpu1")]
+    assert table.metrics == [("cpu", ""), ("net", ""), ("temp", "gpu0"), ("temp", OWN)]
     wanted = [[2.0, gap, 7.0], [gap, 5.0, gap], [20.0, gap, 70.0], [gap, 51.0, gap]]
     np.testing.assert_array_equal(table.means, wanted)
     np.testing.assert_array_equal(table.column("firsts")[0], [1.0, gap, 7.0])

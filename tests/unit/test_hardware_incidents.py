@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from detection_support import at as fixed_at
-from streams_support import Script, at, hanging, records, slowing, steady, worker, written_log
+from streams_support import Script, at, hanging, pid_of, records, slowing, steady, worker, written_log
 from streams_support import run as through
 
 from schemas.events import Metric
@@ -136,6 +136,24 @@ def test_a_rank_that_samples_the_gpus_of_its_node_is_not_named_for_one_of_them(d
     (text,) = told(incident)
     assert text.startswith("GPU 3 of" if device == "3" else "rank 3's GPU 0000:9b:00.0 of node01")
     assert incident.suspects == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "named"),
+    [([GPU], [2]), ([GPU, "00000000:9C:00.0"], []), ([GPU, GPU, "00000000:9C:00.0", GPU, GPU], [])],
+)
+def test_a_gpu_is_that_of_the_rank_that_samples_it_alone(devices: list[str], named: list[int]) -> None:
+    script = steady(ranks=4, seconds=30)
+    for rank in (0, 1):
+        lost = f"[rank{rank}]: torch.distributed.DistBackendError: NCCL error: remote process exited"
+        script.log(worker(script.job, rank), 33.0 + rank / 10, lost)
+    for second in range(5, 30, 5):
+        # Once for all, or one of them at a time.
+        for device in devices if len(devices) < 5 else devices[second // 5 - 1 :][:1]:
+            sample = Metric(time=at(second), name="temperature.gpu", value=60, unit="C", device=device, pid=pid_of(2))
+            script.send(worker(script.job, 2), sample)
+    (incident,) = incidents(sampled(script, "node01", XID, GPU, {0: 0, 30: 79}))
+    assert [one.rank for one in incident.suspects] == named
 
 
 def finding(second: float, *, node: str = "n1", rank: int | None = None, **fields: Any) -> Anomaly:

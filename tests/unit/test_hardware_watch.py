@@ -11,7 +11,7 @@ from streams_support import CONFIG, at
 from schemas.events import Event, Metric
 from schemas.identity import Identity
 from schemas.results import HardwareChange, Window
-from streams.hardware import MOST_CHANGES, MOST_SERIES
+from streams.hardware import MOST_CHANGES, MOST_CODED, MOST_SERIES
 from streams.stages.worker import WorkerState, summarise
 
 NODE = Identity(job="job", node="gpu3", rank_reason="node", process_type="sampler")
@@ -90,6 +90,18 @@ def test_a_change_has_its_time_and_how_long_before_it_was_seen_last() -> None:
     )
 
 
+def test_codes_are_remembered_of_so_many_devices_and_not_for_long() -> None:
+    state = WorkerState()
+    for window in range(3):
+        coded = [sample(200 * window + n / 100, XID, 79, f"g{window}-{n}") for n in range(900)]
+        (told,) = windows(coded, state)
+        assert len(state.hardware.codes) == MOST_CODED
+        assert told.dropped == {"hardware": 900 - MOST_CODED}
+        assert min(state.hardware.codes).startswith(f"g{window}-")
+    windows([sample(700 + n / 100, XID, 0, f"g{n}") for n in range(9)], other := WorkerState())
+    assert other.hardware.codes == {}
+
+
 def test_a_code_that_comes_again_much_later_is_new() -> None:
     assert changes(XID, [0, 79, 0, 0, 79], every=100) == [(0, 79), (0, 79)]
 
@@ -98,6 +110,14 @@ def test_many_changes_of_a_window_are_told_as_one() -> None:
     samples = [sample(n / 10, DOWNED, n) for n in range(50)]
     (window,) = windows(samples)
     assert [(one.before, one.after) for one in window.hardware] == [(0, 49)]
+
+
+def test_a_port_that_flaps_within_a_window_has_fallen() -> None:
+    states = [sample(n, STATE, value) for n, value in enumerate([4, 4, 1, 2, 4, 1, 4])]
+    (window,) = windows(states)
+    assert [(one.before, one.after) for one in window.hardware] == [(4, 1), (1, 2)]
+    resets = [sample(n, REASONS, value) for n, value in enumerate([0x4, 0x44, 0x4, 0x48, 0x4])]
+    assert [(one.before, one.after) for one in windows(resets)[0].hardware] == [(0x4, 0x44)]
 
 
 def test_a_counter_is_summed_up_as_what_it_gains_in_a_second() -> None:
@@ -149,6 +169,9 @@ def test_what_invents_devices_does_not_fill_the_memory() -> None:
     (window,) = windows(sorted(many, key=lambda one: one.time), state)
     assert len(state.hardware.shown) == MOST_SERIES
     assert window.dropped["hardware"] == 500
+    # Once they are no longer sampled they make room.
+    late = [sample(620 + n, STATE, value, "real") for n, value in ((0, 4), (1, 1))]
+    assert [(one.before, one.after) for one in windows(late, state)[0].hardware] == [(4, 1)]
     more = [sample(10 + n, STATE, value, f"x{port}") for n, value in ((0, 4), (1, 1)) for port in range(200)]
     (other,) = windows(more)
     assert len(other.hardware) == MOST_CHANGES

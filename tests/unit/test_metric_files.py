@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -222,6 +223,37 @@ def test_a_gpu_that_is_lost_says_so_instead_of_its_values(tmp_path: Path) -> Non
     assert notes(recording) == {"cells that say [GPU is lost]": 1}
 
 
+def test_a_gpu_that_is_lost_with_its_id_is_known_by_its_number(tmp_path: Path) -> None:
+    head = "timestamp, index, pci.bus_id, temperature.gpu"
+    gpu = "00000000:3B:00.0"
+    cells = (("3", gpu, "60"), ("3", "[GPU requires reset]", "[GPU requires reset]"), ("4", "[N/A]", "60"))
+    rows = [f"2025/11/29 12:00:0{n}.000, {', '.join(own)}" for n, own in enumerate(cells)]
+    recording = read(tmp_path, {"smi.csv": "\n".join([head, *rows])})
+    assert devices(recording) == {gpu: 3, "nvidia4": 2}
+
+
+def devices(recording: Recording) -> Counter[str | None]:
+    """How many samples there are of each device."""
+    return Counter(
+        event.device for arrival in recording.arrivals for event in arrival.batch.events if isinstance(event, Metric)
+    )
+
+
+def test_each_link_of_a_gpu_is_a_series_of_its_own(tmp_path: Path) -> None:
+    name = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
+    links = [f'{name}{{UUID="GPU-a",nvlink="{link}",Hostname="gpu3"}} {link} {MS}' for link in range(2)]
+    address = f'DCGM_FI_DEV_GPU_TEMP{{UUID="GPU-a",pci_bus_id="0:3B:00.0",Hostname="gpu3"}} 60 {MS}'
+    of_switch = f'{name}{{nvlink="5",nvswitch="nvswitch1",Hostname="gpu3"}} 0 {MS}'
+    recording = read(tmp_path, {"a.prom": "\n".join([*links, address, of_switch])})
+    assert devices(recording) == {
+        "0:3B:00.0/nvlink0": 1,
+        "0:3B:00.0/nvlink1": 1,
+        "0:3B:00.0": 1,
+        "nvswitch1/nvlink5": 1,
+    }
+    assert notes(recording) == {}
+
+
 @pytest.mark.parametrize(("hour", "noted"), [("12", False), ("20", True)])
 def test_local_times_beside_the_rest_of_a_recording_are_noted(tmp_path: Path, hour: str, noted: bool) -> None:
     table = f"timestamp, index, temperature.gpu\n2025/11/29 {hour}:00:05.000, 0, 60\n"
@@ -231,9 +263,11 @@ def test_local_times_beside_the_rest_of_a_recording_are_noted(tmp_path: Path, ho
 
 def test_rows_of_json_have_base_units_too(tmp_path: Path) -> None:
     columns = {"DCGM_FI_DEV_FB_USED": 1, "infiniband_link_downed": 7, "gpu": 2, "ts": T / 1e9, "node": "gpu3"}
+    columns["DCGM_FI_DEV_FB_FREE"] = 2147483632
     recording = read(tmp_path, {"m.jsonl": json.dumps(columns)})
     events = [event for arrival in recording.arrivals for event in arrival.batch.events if isinstance(event, Metric)]
     assert [(one.name, one.value, one.unit, one.device, one.counter) for one in events] == [
+        ("DCGM_FI_DEV_FB_FREE", 2147483632.0, "count", "2", False),
         ("DCGM_FI_DEV_FB_USED", 2.0**20, "bytes", "2", False),
         ("infiniband_link_downed", 7.0, "count", "2", True),
     ]
