@@ -5,8 +5,8 @@
 The rank stage's summaries are written to a file; the job stage reads and closes window after window in a process of its
 own that has done nothing before. What is measured is the last, when the bands of ``metric_shift`` (12 windows) and the
 first points of ``memory_growth`` (20 windows behind 6) are there. Times are of the processor, the least of the repeats;
-what several detectors ask for is found once and counted where the first asks. Nobody may be accused. A table is printed,
-and the last line is one JSON object.
+what several detectors ask for is found once and counted where the first asks. Nobody may be accused. A table is
+printed, and the last line is one JSON object.
 """
 
 from __future__ import annotations
