@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from statistics import median
 from typing import Literal
 
 from schemas.results import Series
@@ -16,9 +15,6 @@ from streams.lines.names import LOSS, in_common
 from streams.view import AttemptView
 
 Kind = Literal["loss", "other_loss", "gradient", "none"]
-
-SIGMA = 1.4826
-"""Median absolute deviations of a normal distribution in one standard deviation."""
 
 _GRADIENT = re.compile(r"grad_?norm")
 _SCALE = re.compile(r"(?:^|[/_])loss_scale$")
@@ -79,12 +75,6 @@ def kind_of(name: str) -> Kind:
     if in_common(name, 1.0) == (LOSS, 1.0):
         return "loss"
     return "other_loss" if _OTHER_LOSS.search(name) and not _NO_LOSS.search(name) else "none"
-
-
-def usual(values: list[float], floor: float) -> tuple[float, float]:
-    """Median and standard deviation (by the median absolute one, at least a share of the median) of some values."""
-    center = median(values)
-    return center, max(SIGMA * median(abs(value - center) for value in values), floor * abs(center))
 
 
 def stages_of(view: AttemptView) -> dict[int, int]:

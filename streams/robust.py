@@ -1,12 +1,17 @@
-"""Robust statistics over ranks: medians and deviations that a few outliers do not move, for many steps at once."""
+"""Robust statistics: medians and deviations that a few outliers do not move, over ranks for many steps at once."""
 
 from __future__ import annotations
+
+from statistics import median
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+
+SIGMA = 1.4826
+"""Median absolute deviations of a normal distribution in one standard deviation."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,3 +67,14 @@ def median_of(values: Array) -> Array:
     above = np.take_along_axis(ordered, count // 2 % values.shape[-1], axis=-1)
     middle: Array = np.where(count > 0, below + (above - below) / 2, np.nan)[..., 0]
     return middle
+
+
+def spread(values: list[float], center: float) -> float:
+    """Standard deviation by the median absolute deviation from ``center``."""
+    return SIGMA * median(abs(value - center) for value in values)
+
+
+def usual(values: list[float], floor: float) -> tuple[float, float]:
+    """Median and standard deviation of some values, which is at least ``floor``, a share of the median."""
+    center = median(values)
+    return center, max(spread(values, center), floor * abs(center))

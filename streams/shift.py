@@ -16,9 +16,8 @@ import msgspec
 from river.drift import PageHinkley
 
 from streams.checks import require
+from streams.robust import spread
 
-SIGMA = 1.4826
-"""Median absolute deviations of a normal distribution in one standard deviation."""
 OF_MEDIAN = 1.2533
 """How much further off the median of normal values is than their mean (square root of half of pi)."""
 CLIP = 10.0
@@ -208,11 +207,6 @@ class Watcher:
         track.iterations, track.times, track.values = [], [], []
         track.alarmed = False
         self._river = None
-
-
-def spread(values: list[float], center: float) -> float:
-    """Standard deviation by the median absolute deviation from ``center``."""
-    return SIGMA * median(abs(value - center) for value in values)
 
 
 def _change_point(values: list[float]) -> int:

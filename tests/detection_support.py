@@ -396,6 +396,7 @@ _SYMPTOM = {
     "memory_growth": ("memory_growth", "memory", "metric", "warning", "time"),
     "memory_growth_of_all": ("memory_growth", "memory", "metric", "warning", "time"),
     "overflow": ("nonfinite", "numerics", "metric", "info", "time"),
+    "never_finite": ("nonfinite", "numerics", "metric", "info", "time"),
     "spike": ("loss_spike", "numerics", "metric", "info", "time"),
     "stays_up": ("loss_spike", "numerics", "metric", "warning", "time"),
     "steps_skipped": ("loss_scale", "numerics", "metric", "warning", "time"),

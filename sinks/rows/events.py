@@ -58,6 +58,7 @@ def _metrics(events: Sequence[Metric]) -> Columns:
         "value": [event.value for event in events],
         "nonfinite": [event.nonfinite for event in events],
         "unit": [event.unit for event in events],
+        "counter": [event.counter for event in events],
         "pid": [event.pid for event in events],
     }
 

@@ -80,6 +80,7 @@ def anomaly_block(anomaly: Anomaly, run_id: str) -> Block:
             "iteration": anomaly.iteration,
             **_suspects(anomaly.suspects),
             "victims": anomaly.victims,
+            "about": anomaly.about,
             "unobserved": anomaly.unobserved,
             "templates": anomaly.templates,
             "library": anomaly.library,

@@ -2,7 +2,8 @@
 
 A step whose gradients overflow is skipped and the scale goes down: that is part of training while it happens seldom. A
 scale that begins high needs some thirty such steps; more in a row, or a scale that has come down to its floor and stays
-there, mean that gradients are wrong whatever the scale. All ranks skip together, so nobody is named.
+there, mean that gradients are wrong whatever the scale. All ranks skip together, so nobody is named; several models of
+a job have scales and counts of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from streams.detectors.registry import JobDetector, register
 from streams.numerics import counts_skipped, is_scale, tells_skipped
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
+
+MOST_NAMES = 8
 
 
 class LossScaleConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +46,18 @@ class Skips(msgspec.Struct, kw_only=True):
     count: float | None = None
 
 
-class LossScaleState(msgspec.Struct, kw_only=True):
+class Scale(msgspec.Struct, kw_only=True):
     """The highest scale so far; how many reports it has been on the floor for, since which iteration and time."""
 
     highest: float = 0.0
     on_floor: int = 0
     since: tuple[int, int] | None = None
+
+
+class LossScaleState(msgspec.Struct, kw_only=True):
+    """Scales, and steps skipped in a row, by the names that they are printed under."""
+
+    scales: dict[str, Scale] = {}
     skips: dict[str, Skips] = {}
 
 
@@ -62,33 +71,35 @@ class LossScale(JobDetector[LossScaleConfig, LossScaleState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """A finding in each window in which steps are still skipped, and in which the scale is still on its floor."""
-        lowest: dict[str, tuple[int, Series]] = {}
+        told: list[str] = []
         for name, by_rank in window.series.items():
-            if kind := _kind_of(name):
-                first = min(by_rank, key=lambda one: one[0])
-                lowest[kind] = min(lowest.get(kind, first), first, key=lambda one: one[0])
-        told = {kind: series for kind, (_, series) in lowest.items()}
-        for kind, series in sorted(told.items()):
-            self._take(kind, series)
+            if _kind_of(name) and self._has_room(name):
+                _, lowest = min(by_rank, key=lambda one: one[0])
+                self._take(name, lowest)
+                told.append(name)
         return [] if over(view) else self._findings(view, window, told)
 
-    def _take(self, kind: str, series: Series) -> None:
+    def _has_room(self, name: str) -> bool:
+        known = self.state.scales if is_scale(name) else self.state.skips
+        return name in known or len(known) < MOST_NAMES
+
+    def _take(self, name: str, series: Series) -> None:
+        kind = _kind_of(name)
         for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
             if value is None:
                 continue
             if kind == "scale":
-                self._scale(iteration, time, value)
+                self._scale(self.state.scales.setdefault(name, Scale()), (iteration, time), value)
             else:
-                self._skip(self.state.skips.setdefault(kind, Skips()), kind, (iteration, time), value)
+                self._skip(self.state.skips.setdefault(name, Skips()), kind, (iteration, time), value)
 
-    def _scale(self, iteration: int, time: int, value: float) -> None:
-        state = self.state
-        state.highest = max(state.highest, value)
-        if value > self.config.floor or state.highest < self.config.high:
-            state.on_floor, state.since = 0, None
+    def _scale(self, scale: Scale, at: tuple[int, int], value: float) -> None:
+        scale.highest = max(scale.highest, value)
+        if value > self.config.floor or scale.highest < self.config.high:
+            scale.on_floor, scale.since = 0, None
         else:
-            state.on_floor += 1
-            state.since = state.since or (iteration, time)
+            scale.on_floor += 1
+            scale.since = scale.since or at
 
     def _skip(self, skips: Skips, kind: str, at: tuple[int, int], value: float) -> None:
         """One report: all steps since the last one were skipped, or the run ends."""
@@ -103,17 +114,23 @@ class LossScale(JobDetector[LossScaleConfig, LossScaleState]):
         elif steps != 0:
             skips.run, skips.first = 0, None
 
-    def _findings(self, view: AttemptView, window: AttemptWindow, told: dict[str, Series]) -> list[Anomaly]:
+    def _findings(self, view: AttemptView, window: AttemptWindow, told: list[str]) -> list[Anomaly]:
+        """At most one of each kind: of several models that one whose trouble is the oldest."""
         state, found = self.state, []
-        runs = [one for kind, one in sorted(state.skips.items()) if kind in told and one.run >= self.config.skipped]
-        if runs and runs[0].first is not None:
-            text = f"{runs[0].run} steps in a row were skipped"
-            found.append(self._finding(view, window, "steps_skipped", runs[0].first, text))
-        if "scale" in told and state.on_floor >= self.config.stay and state.since is not None:
+        runs = [(one.first, name, one.run) for name in told if (one := state.skips.get(name)) and one.first]
+        if long := [one for one in runs if one[2] >= self.config.skipped]:
+            since, _, run = min(long)
+            found.append(self._finding(view, window, "steps_skipped", since, f"{run} steps in a row were skipped"))
+        scales = {name: state.scales[name] for name in told if name in state.scales}
+        floored = [(one.since, name, one) for name, one in scales.items() if one.since]
+        if low := [one for one in floored if one[2].on_floor >= self.config.stay]:
+            since, name, scale = min(low, key=lambda one: one[:2])
+            whose = "" if name == "loss_scale" else f" {name}"
             text = (
-                f"the loss scale has come down from {state.highest:g} to {self.config.floor:g} or less and stays there"
+                f"the loss scale{whose} has come down from {scale.highest:g} to {self.config.floor:g} or less"
+                " and stays there"
             )
-            found.append(self._finding(view, window, "scale_collapsed", state.since, text))
+            found.append(self._finding(view, window, "scale_collapsed", since, text))
         return found
 
     def _finding(

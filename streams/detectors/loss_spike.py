@@ -1,25 +1,34 @@
 """Numerics: a loss or gradient norm that is suddenly far above its recent past, and whether it stays there.
 
-Far above is by a ratio to the median and by so many deviations; a loss that may be negative or zero has no ratio. What
-comes back at once is information, as are gradients and the losses of parts, which swing in healthy jobs; a loss that
-stays up is a warning. A rank is named only where its own series rose alone, and those of all others only after it.
+Far above is by a ratio to the median and by so many deviations, in logarithms too: what is close to zero varies by
+factors, for many reports at a time, so how far it goes from its median by nature is remembered for long. A loss that
+may be negative or zero has no ratio. What comes back at once is information, as are gradients and the losses of parts,
+which swing in healthy jobs; a loss that stays up is a warning. A rank is named only where its own series rose alone,
+and those of all others only after it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import exp, log
 from statistics import median
 
 import msgspec
 
-from schemas.results import Anomaly, Severity
+from schemas.results import Anomaly, Series, Severity
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.numerics import kind_of, stages_of, usual
+from streams.numerics import kind_of, stages_of
+from streams.robust import spread, usual
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
 MOST_NAMES = 8
 MOST_PENDING = 512
+MOST_WAITING = 262_144
+"""Values of ranks that wait for others, of one series."""
+LONGEST = 50.0
+"""Logarithm of the largest factor that is reckoned with."""
 MOST_HABITUAL = 64
 
 
@@ -27,9 +36,13 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A value stands out above ``loss_ratio`` (``gradient_ratio``) times the median of the last ``past`` reports.
 
     It must be ``sigmas`` deviations above it as well, which have a ``floor``, a share of the median; of ``least``
-    reports. It stays up if ``stay`` reports stand out before ``recovered`` in a row do not; after ``settled`` reports
-    the level is the usual one. One rank alone comes before all others by at most ``ahead`` reports, of at least
-    ``reporters`` ranks; who has reported nothing for ``patience_windows`` windows is not waited for.
+    reports. By their logarithms it must be as many deviations above it as the last ``swings`` reports were from the
+    medians before them; where these are more than ``varying``, ``varying_least`` of them are asked for.
+
+    It stays up if ``stay`` reports stand out before ``recovered`` in a row do not; after ``settled`` reports the level
+    is the usual one. One rank alone comes before all others by at most ``ahead`` reports, of at least ``reporters``
+    ranks; it does not once ``recovered`` of its own are usual again. Who has reported nothing for ``patience_windows``
+    windows is not waited for, nor is an iteration that was first reported as long ago.
     """
 
     loss_ratio: float = 1.5
@@ -38,6 +51,9 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
     floor: float = 0.01
     past: int = 64
     least: int = 20
+    swings: int = 512
+    varying: float = 0.25
+    varying_least: int = 128
     stay: int = 10
     recovered: int = 3
     settled: int = 256
@@ -47,7 +63,8 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         counts = ("past", "least", "stay", "recovered", "settled", "reporters", "ahead", "patience_windows")
-        require(self, above_0=("loss_ratio", "gradient_ratio", "sigmas", *counts), shares=("floor",))
+        swings = ("swings", "varying", "varying_least")
+        require(self, above_0=("loss_ratio", "gradient_ratio", "sigmas", *swings, *counts), shares=("floor",))
         if self.least > self.past:
             raise ValueError("loss_spike: least <= past must hold")
 
@@ -68,20 +85,35 @@ class Rise(msgspec.Struct, kw_only=True):
     latest: list[float] = []
 
 
+class Waiting(msgspec.Struct, array_like=True):
+    """An iteration that some ranks have not reported yet: the end of the window in which somebody did.
+
+    ``told`` are values, the earliest time of each and the ranks whose it is: mostly all ranks show the same.
+    """
+
+    end: int
+    told: list[tuple[float, int, list[int]]] = []
+
+
 class Course(msgspec.Struct, kw_only=True):
     """One series of the job: the usual values of late, those of iterations that some ranks have not reported yet.
 
-    ``reporters`` has the latest iteration of each rank and the window's end in which it came. ``alone`` is the rank
-    that stood out alone, at which iteration and time, ``waited`` for how many reports; ``habitual`` ones had before.
+    ``swings`` are the logarithms of usual values as shares of the medians before them; ``signed`` says that one was
+    negative or zero. ``reporters`` has the latest iteration of each rank and the window's end in which it came.
+    ``alone`` is the rank that stood out alone, at which iteration and time, ``waited`` for how many reports, of which
+    the last ``normal`` did not stand out; ``habitual`` ones had before.
     """
 
     past: list[float] = []
-    pending: dict[int, dict[int, tuple[float, int]]] = {}
+    swings: list[float] = []
+    signed: bool = False
+    pending: dict[int, Waiting] = {}
     reporters: dict[int, tuple[int, int]] = {}
     judged_to: int = -1
     rise: Rise | None = None
     alone: tuple[int, int, int] | None = None
     waited: int = 0
+    normal: int = 0
     habitual: list[int] = []
 
 
@@ -114,38 +146,60 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         return found
 
     def _collect(self, window: AttemptWindow) -> None:
-        courses = self.state.courses
         for name, told in window.series.items():
-            if kind_of(name) == "none" or (name not in courses and len(courses) >= MOST_NAMES):
+            if kind_of(name) == "none" or not self._has_room(name):
                 continue
-            course = courses.setdefault(name, Course())
-            for rank, series in told:
-                _begin_anew(course, rank, series.iterations[0])
-                for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
+            course = self.state.courses.setdefault(name, Course())
+            groups = list(_together(told))
+            latest: dict[int, tuple[int, int]] = {}
+            for ranks, series, _ in groups:
+                latest.update(dict.fromkeys(ranks, (series.iterations[-1], window.end)))
+            course.reporters.update(latest)
+            if _is_anew(course):
+                # What was usual before, and what rose, is not judged by any more.
+                course = Course(habitual=course.habitual, signed=course.signed, reporters=latest)
+                self.state.courses[name] = course
+            for ranks, series, times in groups:
+                for iteration, time, value in zip(series.iterations, times, series.values, strict=True):
                     if value is not None and iteration > course.judged_to:
-                        course.pending.setdefault(iteration, {})[rank] = (value, time)
-                course.reporters[rank] = (series.iterations[-1], window.end)
+                        waiting = course.pending.setdefault(iteration, Waiting(window.end))
+                        waiting.told.append((value, time, ranks))
+
+    def _has_room(self, name: str) -> bool:
+        """Whether a series is watched: the loss itself before gradients, and those before the losses of parts."""
+        courses = self.state.courses
+        if name not in courses and len(courses) >= MOST_NAMES:
+            last = max(courses, key=_place)
+            if _place(last)[0] <= _place(name)[0]:
+                return False
+            del courses[last]
+        return True
 
     def _ready(self, course: Course, window: AttemptWindow) -> list[int]:
-        """Iterations that everybody has reported who reports at all, in order."""
-        patience = self.config.patience_windows * (window.end - window.start)
-        course.reporters = {rank: one for rank, one in course.reporters.items() if one[1] > window.end - patience}
-        low = min((iteration for iteration, _ in course.reporters.values()), default=None)
-        waiting = sorted(course.pending)
-        return [
-            at
-            for place, at in enumerate(waiting, 1)
-            if low is None or at <= low or place <= len(waiting) - MOST_PENDING
-        ]
+        """Iterations that everybody has reported who reports at all, or that have waited long enough, in order."""
+        since = window.end - self.config.patience_windows * (window.end - window.start)
+        latest = set(course.reporters.values())
+        if any(end <= since for _, end in latest):
+            course.reporters = {rank: one for rank, one in course.reporters.items() if one[1] > since}
+            latest = set(course.reporters.values())
+        low = min((iteration for iteration, _ in latest), default=None)
+        ready: list[int] = []
+        held = 0
+        for count, (at, waiting) in enumerate(sorted(course.pending.items(), reverse=True), 1):
+            held += sum(len(ranks) for _, _, ranks in waiting.told)
+            full = count > MOST_PENDING or held > MOST_WAITING
+            if low is None or at <= low or waiting.end <= since or full or ready:
+                ready.append(at)
+        return ready[::-1]
 
     def _judge(self, name: str, course: Course, window: AttemptWindow) -> tuple[Rise | None, Rise | None]:
         """The rise that began, and the one that stays, with the reports that are complete by now."""
         began = stays = None
         for iteration in self._ready(course, window):
-            values = course.pending.pop(iteration)
-            course.judged_to = iteration
-            if 2 * len(values) < len(course.reporters):
+            values = course.pending.pop(iteration).told
+            if 2 * sum(len(ranks) for _, _, ranks in values) < len(course.reporters):
                 continue
+            course.judged_to = iteration
             before = course.rise
             self._step(name, course, iteration, values)
             rise = course.rise
@@ -153,10 +207,11 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
             stays = rise if rise is not None and rise.count >= self.config.stay else stays
         return began, stays
 
-    def _step(self, name: str, course: Course, iteration: int, values: dict[int, tuple[float, int]]) -> None:
-        value = median(one for one, _ in values.values())
-        time = min(at for _, at in values.values())
-        center, limit = self._limit(name, course.past)
+    def _step(self, name: str, course: Course, iteration: int, values: list[tuple[float, int, list[int]]]) -> None:
+        value = median([one for one, _, ranks in values for _ in ranks]) if len(values) > 1 else values[0][0]
+        time = min(at for _, at, _ in values)
+        course.signed = course.signed or value <= 0
+        center, limit = self._limit(name, course)
         if course.rise is not None:
             self._go_on(course, course.rise, value, limit)
         elif value > limit:
@@ -165,20 +220,24 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
                 course.rise.rank, course.rise.iteration, course.rise.time = course.alone
         else:
             course.past = [*course.past, value][-self.config.past :]
+            if center > 0 and value > 0:
+                course.swings = [*course.swings, log(value) - log(center)][-self.config.swings :]
             self._stand_alone(course, iteration, values, limit)
 
-    def _limit(self, name: str, past: list[float]) -> tuple[float, float]:
+    def _limit(self, name: str, course: Course) -> tuple[float, float]:
         """The usual value, and above which one stands out."""
-        config = self.config
+        config, past = self.config, course.past
         if len(past) < config.least:
             return 0.0, float("inf")
         center, sigma = usual(past, config.floor)
         limit = max(center + config.sigmas * sigma, *past)
-        if min(past) <= 0:
+        if course.signed or center <= 0:
             return center, max(limit, center + config.gradient_ratio * median(abs(value) for value in past))
-        return center, max(
-            limit, center * (config.gradient_ratio if kind_of(name) == "gradient" else config.loss_ratio)
-        )
+        swing = spread(course.swings, median(course.swings)) if course.swings else 0.0
+        if swing > config.varying and len(course.swings) < config.varying_least:
+            return center, float("inf")
+        ratio = config.gradient_ratio if kind_of(name) == "gradient" else config.loss_ratio
+        return center, max(limit, center * max(ratio, exp(min(config.sigmas * swing, LONGEST))))
 
     def _go_on(self, course: Course, rise: Rise, value: float, limit: float) -> None:
         rise.latest = [*rise.latest, value][-self.config.past :]
@@ -190,21 +249,29 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         elif rise.count >= self.config.settled:
             course.past, course.rise, course.alone = rise.latest, None, None
 
-    def _stand_alone(self, course: Course, iteration: int, values: dict[int, tuple[float, int]], limit: float) -> None:
+    def _stand_alone(
+        self, course: Course, iteration: int, values: list[tuple[float, int, list[int]]], limit: float
+    ) -> None:
         """Remember who stands out alone: a rank that does so often has its own kind of data."""
-        high = [rank for rank, (value, _) in sorted(values.items()) if value > limit]
+        high = {rank: time for value, time, ranks in values if value > limit for rank in ranks}
         if course.alone is not None:
             course.waited += 1
-            if course.waited > self.config.ahead:
+            course.normal = 0 if course.alone[0] in high else course.normal + 1
+            if course.waited > self.config.ahead or course.normal >= self.config.recovered:
                 course.alone = None
-        elif len(high) == 1 and len(values) >= self.config.reporters and high[0] not in course.habitual:
-            course.alone, course.waited = (high[0], iteration, values[high[0]][1]), 0
-        course.habitual = [*course.habitual, *(rank for rank in high if rank not in course.habitual)][-MOST_HABITUAL:]
+        elif len(high) == 1 and sum(len(ranks) for _, _, ranks in values) >= self.config.reporters:
+            ((rank, time),) = high.items()
+            if rank not in course.habitual:
+                course.alone, course.waited, course.normal = (rank, iteration, time), 0, 0
+        course.habitual = [*course.habitual, *(rank for rank in sorted(high) if rank not in course.habitual)][
+            -MOST_HABITUAL:
+        ]
 
     def _finding(self, view: AttemptView, window: AttemptWindow, name: str, rise: Rise, *, stays: bool) -> Anomaly:
-        telling = kind_of(name) == "loss" and rise.usual > 0
+        signed = self.state.courses[name].signed
+        telling = kind_of(name) == "loss" and rise.usual > 0 and not signed
         severity: Severity = "warning" if stays and telling else "info"
-        times = f", {rise.highest / rise.usual:.1f} times" if rise.usual > 0 else ", where"
+        times = f", {rise.highest / rise.usual:.1f} times" if rise.usual > 0 and not signed else ", where"
         suspects = []
         # What came through earlier stages may have risen there.
         if rise.rank is not None and not stages_of(view):
@@ -229,7 +296,21 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         )
 
 
-def _begin_anew(course: Course, rank: int, iteration: int) -> None:
-    """Iterations counted anew, or a rollback: what was not judged of them before is not judged any more."""
-    if rank in course.reporters and iteration < course.reporters[rank][0]:
-        course.pending, course.reporters, course.judged_to = {}, {}, -1
+def _place(name: str) -> tuple[int, str]:
+    return ("loss", "gradient", "other_loss").index(kind_of(name)), name
+
+
+def _is_anew(course: Course) -> bool:
+    """Whether iterations are counted anew, or the job has gone back to a checkpoint: most ranks stand before it."""
+    behind = sum(iteration < course.judged_to for iteration, _ in course.reporters.values())
+    return 2 * behind > len(course.reporters)
+
+
+def _together(told: list[tuple[int, Series]]) -> Iterator[tuple[list[int], Series, list[int]]]:
+    """The ranks that show the same, what it is, and the earliest time of each value."""
+    alike: dict[tuple[tuple[int, ...], tuple[float | None, ...]], list[tuple[int, Series]]] = {}
+    for rank, series in told:
+        alike.setdefault((tuple(series.iterations), tuple(series.values)), []).append((rank, series))
+    for found in alike.values():
+        times = [min(each) for each in zip(*(series.times for _, series in found), strict=True)]
+        yield [rank for rank, _ in found], found[0][1], times

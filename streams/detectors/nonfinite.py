@@ -3,7 +3,8 @@
 After a reduction every rank shows the same NaN, so a rank is named only where several ranks report a series of their
 own and exactly one of them shows it first; of pipeline stages it is the one that values, or gradients on their way
 back, went through first. In half precision a gradient that overflows is part of training: the step is skipped, the loss
-scale goes down, and the next ones are finite again; only if they are not is anything wrong.
+scale goes down, and the next ones are finite again; only if they are not is anything wrong. A series that a rank never
+showed finite began nowhere: that is information, but for the loss itself and the gradients.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Series, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.numerics import concerns, counts_skipped, earliest_stage, is_gradient, is_scale, is_watched, tells_skipped
+from streams.numerics import (
+    concerns,
+    counts_skipped,
+    earliest_stage,
+    is_gradient,
+    is_scale,
+    is_watched,
+    kind_of,
+    tells_skipped,
+)
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -38,15 +48,17 @@ class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
 class NonfiniteState(msgspec.Struct, kw_only=True):
     """First iteration and time at which each rank showed it, by metric; up to where each reporter was finite.
 
-    After ``clean_windows`` windows with finite values only, a new beginning counts as one. ``scale`` and ``skipped``
-    are the last loss scale and count of skipped steps that a rank printed, ``run`` how many were skipped in a row.
+    After ``clean_windows`` windows with finite values only, a new beginning counts as one. ``since`` has the first
+    iteration at which anybody was finite, ``never`` the series that were told not to be from the beginning. ``last``
+    has by metric the last loss scale or count of skipped steps of each rank, ``run`` how many were skipped in a row.
     """
 
     first: dict[str, dict[int, tuple[int, int]]] = {}
     finite: dict[str, dict[int, int]] = {}
+    since: dict[str, int] = {}
+    never: list[str] = []
     clean_windows: int = 0
-    scale: dict[int, float] = {}
-    skipped: dict[int, float] = {}
+    last: dict[str, dict[int, float]] = {}
     run: int = 0
 
 
@@ -80,14 +92,20 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         skipped = self._skipped(told)
         persists = self._persists(told, skipped)
         overflowed: list[tuple[int, int]] = []
+        never: dict[str, tuple[int, int]] = {}
         seen = reported = False
         for rank, series in told:
             if not is_watched(series):
                 continue
             reported = True
-            finite = self.state.finite.setdefault(series.name, {})
-            finite[rank] = max((at for at, _ in _values(series)), default=finite.get(rank, -1))
+            fine = [at for at, _ in _values(series)]
+            began = self._began(rank, series, fine)
+            self._note(rank, series.name, fine)
             bad = [iteration for iteration, _ in series.nonfinite]
+            if bad and not began:
+                at = (bad[0], _time_of(series, bad[0]))
+                never[series.name] = min(never.get(series.name, at), at)
+                bad = []
             if is_gradient(series.name) and not persists:
                 overflowed += [(at, _time_of(series, at)) for at in bad if at in skipped]
                 bad = [iteration for iteration in bad if iteration not in skipped]
@@ -101,7 +119,23 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         self.state.clean_windows += reported
         if self.state.clean_windows >= self.config.clean_windows:
             self.state.first = {}
+        if new := {name: at for name, at in never.items() if name not in self.state.never}:
+            self.state.never = sorted({*self.state.never, *new})
+            return [self._never(view, window, new)]
         return [self._overflow(view, window, min(overflowed))] if overflowed else []
+
+    def _began(self, rank: int, series: Series, fine: list[int]) -> bool:
+        """Whether a first value that is not finite is a beginning: the rank was finite before, or it must be always."""
+        if not series.nonfinite or kind_of(series.name) in ("loss", "gradient"):
+            return True
+        first = series.nonfinite[0][0]
+        return self.state.finite.get(series.name, {}).get(rank, -1) >= 0 or min(fine, default=first) < first
+
+    def _note(self, rank: int, name: str, fine: list[int]) -> None:
+        finite = self.state.finite.setdefault(name, {})
+        finite[rank] = max(fine, default=finite.get(rank, -1))
+        if fine:
+            self.state.since[name] = min(self.state.since.get(name, fine[0]), fine[0])
 
     def _skipped(self, told: list[tuple[int, Series]]) -> set[int]:
         """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
@@ -110,10 +144,10 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             if tells_skipped(series.name):
                 found.update(at for at, value in _values(series) if value > 0)
             elif is_scale(series.name):
-                steps = _steps(self.state.scale, rank, _values(series))
+                steps = _steps(self.state.last.setdefault(series.name, {}), rank, _values(series))
                 found.update(at for at, before, value in steps if value < before)
             elif counts_skipped(series.name):
-                steps = _steps(self.state.skipped, rank, _values(series))
+                steps = _steps(self.state.last.setdefault(series.name, {}), rank, _values(series))
                 found.update(at for at, before, value in steps if value > before)
         return found
 
@@ -149,11 +183,30 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             phase=view.phase,
         )
 
+    def _never(self, view: AttemptView, window: AttemptWindow, names: dict[str, tuple[int, int]]) -> Anomaly:
+        iteration, time = min(names.values())
+        return self.anomaly(
+            window,
+            "never_finite",
+            onset=time,
+            axis="time",
+            layer="metric",
+            symptom="numerics",
+            area="unknown",
+            grounds="never_finite",
+            severity="info",
+            text=f"{', '.join(sorted(names))} not finite from the first report on",
+            peers="never seen finite where it is not; when that began is not known",
+            iteration=iteration,
+            phase=view.phase,
+        )
+
     def _finding(self, view: AttemptView, window: AttemptWindow) -> Anomaly:
         onset = {name: min(ranks.values()) for name, ranks in self.state.first.items()}
         iteration, time = min(onset.values())
         names = sorted(name for name, first in onset.items() if first[0] == iteration)
         suspects = self._own(view, names, iteration)
+        before = all(self.state.since.get(name, iteration) < iteration for name in names)
         return self.anomaly(
             window,
             "job",
@@ -165,7 +218,8 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             grounds="own_series" if suspects else "after_reduction",
             severity="critical",
             text=f"{', '.join(names)} not finite from iteration {iteration} on",
-            peers="finite before; the series was reported by "
+            peers=("finite before; " if before else "")
+            + "the series was reported by "
             + ", ".join(f"{said_ranks(self.state.finite[name])} ({name})" for name in names),
             iteration=iteration,
             phase=view.phase,

@@ -297,11 +297,14 @@ class WindowBuffer:
         return Checkpoint(offsets, watermarks, self.closed, columns)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Begin again from a checkpoint; the caller reads on from its offsets."""
-        self._next = dict(checkpoint.offsets)
-        self._watermarks = dict(checkpoint.watermarks)
+        """Begin again from a checkpoint; the caller reads on from its offsets.
+
+        A topic that was none of ours when it was written is read from its beginning, one that is none any more is not.
+        """
+        self._next = {topic: checkpoint.offsets.get(topic, 0) for topic in self._topics}
+        self._watermarks = {topic: time for topic, time in checkpoint.watermarks.items() if topic in self._next}
         self._ticks = {topic: [] for topic in self._topics}
-        for topic, time in checkpoint.watermarks.items():
+        for topic, time in self._watermarks.items():
             self._ticks[topic].append((-1, time))
         self.closed = checkpoint.closed
         self._open = {}
@@ -310,7 +313,7 @@ class WindowBuffer:
         self.held_events = self.held_bytes = 0
         self._seen, self._seen_in = {}, {}
         for topic, producer, boot, steps in checkpoint.seen:
-            for seq, offset, window in _unstepped(steps):
+            for seq, offset, window in _unstepped(steps if topic in self._next else []):
                 self._remember((topic, producer, boot, seq), _Seen(topic, offset, window))
 
 

@@ -1,7 +1,8 @@
 """A synthetic job of any size that trains: what the rank stage says of its windows, the same for the same seed.
 
 Iterations of 2.5 s, their timers and loss printed by every rank; fifty metrics a rank, sampled twice in a window: the
-process's own, its device's and its network adapters'. Each node's agent lists the processes that it sees.
+process's own, its device's and its network adapters'. Each node's agent lists the processes that it sees; with
+``by_node`` it is what tells the devices' metrics, by their PCI ids, as exporters do.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ CONFIG = StreamConfig()
 class TrainingJob:
     """``ranks`` must be a multiple of 128; the rank stage had ``ranks`` / 128 partitions."""
 
-    def __init__(self, ranks: int, seed: int = 1) -> None:
+    def __init__(self, ranks: int, seed: int = 1, *, by_node: bool = False) -> None:
         self.ranks = ranks
+        self.by_node = by_node
         self.name = f"train-{ranks}"
         self.partitions = ranks // 128
         self._random = np.random.default_rng(seed)
@@ -111,16 +113,25 @@ class TrainingJob:
         )
         found = sorted([*self._lines(rank, number), *self._samples(rank, number)], key=lambda event: event.time)
         if number == 0:
-            found = [Topology(time=BASE, pid=pid_of(rank), world_size=self.ranks, process_type="trainer"), *found]
+            nccl = f"NCCL INFO ncclCommInitRank rank {rank} nranks {self.ranks} busId {_bus(rank):x}000 - Init COMPLETE"
+            said = [Log(time=BASE, stream="stdout", text=nccl)] if self.by_node else []
+            began = Topology(time=BASE, pid=pid_of(rank), world_size=self.ranks, process_type="trainer")
+            found = [began, *said, *found]
         told, _ = summarise(who, self._states[rank], found, BASE // CONFIG.window_ns + number, CONFIG)
         return told
 
     def _agent(self, node: int, number: int) -> Window:
         name = node_of(node * PER_NODE)
         who = Identity(job=self.name, attempt="0", cluster="bench", node=name, rank_reason="agent of a node")
-        pids = [pid_of(rank) for rank in range(node * PER_NODE, (node + 1) * PER_NODE)]
-        beats: list[Event] = [Heartbeat(time=_at(number, second), pids=pids) for second in range(10)]
-        told, _ = summarise(who, WorkerState(), beats, BASE // CONFIG.window_ns + number, CONFIG)
+        ranks = range(node * PER_NODE, (node + 1) * PER_NODE)
+        found: list[Event] = [
+            Heartbeat(time=_at(number, second), pids=[pid_of(rank) for rank in ranks]) for second in range(10)
+        ]
+        if self.by_node:
+            for rank in ranks:
+                found += self._sampled(number, {f"00000000:{_bus(rank):02X}:00.0": OF_DEVICE}, None)
+        found.sort(key=lambda event: event.time)
+        told, _ = summarise(who, WorkerState(), found, BASE // CONFIG.window_ns + number, CONFIG)
         return told
 
     def _lines(self, rank: int, number: int) -> Iterator[Event]:
@@ -143,11 +154,16 @@ class TrainingJob:
             yield Log(time=_at(number, 9), stream="stderr", text=text)
 
     def _samples(self, rank: int, number: int) -> Iterator[Event]:
+        devices = {"": OWN, f"mlx5_{rank % PER_NODE}": OF_ADAPTER}
+        if not self.by_node:
+            devices[f"gpu{rank % PER_NODE}"] = OF_DEVICE
+        return self._sampled(number, devices, pid_of(rank))
+
+    def _sampled(self, number: int, devices: dict[str, dict[str, float]], pid: int | None) -> Iterator[Event]:
         jitter = self._random.normal(1.0, 0.02, (len(SAMPLES), METRICS)).tolist()
-        devices = {"": OWN, f"gpu{rank % PER_NODE}": OF_DEVICE, f"mlx5_{rank % PER_NODE}": OF_ADAPTER}
         named = [(name, device, usual) for device, metrics in devices.items() for name, usual in metrics.items()]
         for second, times in zip(SAMPLES, jitter, strict=True):
-            for (name, device, usual), one in zip(named, times, strict=True):
+            for (name, device, usual), one in zip(named, times, strict=False):
                 value = usual if name in ("process_running", "port_state") else float(f"{usual * one:.4g}")
                 unit = next((unit for unit in UNITS if name.endswith(unit)), "")
                 yield Metric(
@@ -156,8 +172,13 @@ class TrainingJob:
                     value=value,
                     unit=unit,
                     device=device or None,
-                    pid=pid_of(rank),
+                    pid=pid,
                 )
+
+
+def _bus(rank: int) -> int:
+    """Number of the PCI bus of a rank's device."""
+    return 16 * (rank % PER_NODE) + 11
 
 
 def _at(number: int, second: float) -> int:

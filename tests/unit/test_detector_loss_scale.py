@@ -80,6 +80,15 @@ def test_a_scale_that_recovers_ends_it() -> None:
     assert found[-1].end <= found[0].end + 10 * 10**9
 
 
+def test_two_models_have_scales_and_counts_of_their_own() -> None:
+    fine = {"actor/loss_scale": [65536.0] * 60, "actor/skipped": [0.0] * 60}
+    found = findings({**fine, "critic/loss_scale": falling(1.0)})
+    assert {(one.grounds, one.iteration) for one in found} == {("scale_collapsed", 17)}
+    assert "loss scale critic/loss_scale has come down from 65536" in found[0].text
+    found = findings({**fine, "critic/skipped": [3.0] * 10 + [4.0 + step for step in range(50)]})
+    assert {(one.grounds, one.iteration) for one in found} == {("steps_skipped", 11)}
+
+
 def test_a_config_that_cannot_work_is_refused() -> None:
     with pytest.raises(ValueError, match="loss_scale"):
         LossScaleConfig(high=1.0)

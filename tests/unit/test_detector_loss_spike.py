@@ -162,6 +162,79 @@ def test_iterations_that_go_back_and_ranks_that_leave_and_join_are_lived_with() 
     assert ("stays_up", "warning", 80) in told(found)
 
 
+def falling(step: int) -> float:
+    return 2 + 8 * 0.975**step + 0.01 * (step * 7 % 5)
+
+
+@pytest.mark.parametrize("before", [[], [30.0] * 30])
+def test_after_a_rollback_what_was_usual_before_it_is_not_judged_by(before: list[float]) -> None:
+    first = windows({0: [*map(falling, range(200)), *before]})
+    # From iteration 20 on again.
+    again = windows({0: [falling(step) for step in range(200)]}, start=1000)[2:]
+    assert {one.end > at(1000) for one in findings(first, again)} <= {False}
+    assert bool(findings(first, again)) == bool(before)
+
+
+def swinging(seed: int, keep: float, swing: float, steps: int = 2000) -> list[float]:
+    """Values of which each follows from the last one."""
+    found = [0.0]
+    for one in np.random.default_rng(seed).normal(0, swing, steps - 1):
+        found.append(keep * found[-1] + float(one))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_loss_near_zero_that_swings_by_factors_for_many_reports_is_no_warning(seed: int) -> None:
+    bursts = [float(np.exp(value - 4)) for value in swinging(seed, 0.9, 0.4)]
+    signed = [value + 0.02 for value in swinging(seed, 0.97, 0.03)]
+    for values in (bursts, signed):
+        assert {one.severity for one in findings(windows({7: values}))} <= {"info"}
+    # Far beyond its swings it is one all the same.
+    assert ("stays_up", "warning") in {
+        (one.grounds, one.severity) for one in findings(windows({7: [*bursts[:500], *[9.0] * 40]}))
+    }
+
+
+def test_a_lone_hard_batch_of_a_rank_that_is_over_is_not_what_all_others_rose_after() -> None:
+    ranks = {rank: raised(usual(seed=rank), 68, 69, 3.0) for rank in range(4)}
+    ranks[2][64] *= 3
+    found = findings(windows(ranks))
+    assert told(found) == [("spike", "info", 68)]
+    assert not any(named(found))
+
+
+def test_the_loss_itself_has_room_before_gradients_and_the_losses_of_parts() -> None:
+    crowd = {f"a{number}_loss": [0.5] * 120 for number in range(12)}
+    names = {**crowd, "a_grad_norm": [0.5] * 120, "lm_loss": raised(usual(), 60, 120, 3.0)}
+    parts = [
+        closed([summary(0, at, series=[series(name, at, names[name][at : at + 10], at) for name in sorted(names)])], at)
+        for at in range(0, 120, 10)
+    ]
+    detector = LossSpike()
+    found = [one for each in run(detector, new_view(), parts) for one in each]
+    assert told(found) == [("stays_up", "warning", 60)]
+    assert len(detector.state.courses) == 8
+    assert {"a_grad_norm", "lm_loss"} < set(detector.state.courses)
+
+
+@pytest.mark.parametrize("stuck", [1, 10**9])
+def test_a_rank_whose_iterations_stand_still_holds_nobody_up(stuck: int) -> None:
+    ranks = 32
+    values = raised(usual(400), 200, 400, 3.0)
+    detector, told_at = LossSpike(), []
+    for at_step in range(0, 300, 10):
+        parts = [
+            summary(rank, at_step, series=[series("lm_loss", at_step, values[at_step : at_step + 10], at_step)])
+            for rank in range(ranks - 1)
+        ]
+        parts.append(summary(ranks - 1, at_step, series=[series("lm_loss", stuck, [2.5], at_step)]))
+        told_at += [at_step] * len(run(detector, new_view(), [closed(parts, at_step)])[0])
+    assert told_at[0] <= 240
+    (course,) = detector.state.courses.values()
+    assert len(course.pending) <= 40
+    assert all(len(one.told) <= 4 for one in course.pending.values())
+
+
 def test_state_is_bounded() -> None:
     detector = LossSpike()
     for at_name in range(40):

@@ -177,3 +177,44 @@ def test_all_ranks_of_the_first_stage_that_shows_it_are_told_where_they_share_it
         for rank in range(8)
     )
     assert named(findings(made)[0]) == [[4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "severity", "expected"),
+    [
+        ("mtp_1_loss", range(4), "info", []),
+        ("output_norm", [0], "info", []),
+        # Its peers are finite, but nobody saw it begin.
+        ("aux_loss", [2], "info", []),
+        ("lm_loss", range(4), "critical", []),
+        ("grad_norm", range(4), "critical", []),
+        ("lm_loss", [2], "critical", [2]),
+    ],
+)
+def test_a_series_that_never_was_finite_is_information_but_for_the_loss_itself_and_gradients(
+    name: str, bad: Sequence[int], severity: str, expected: list[int]
+) -> None:
+    values = {rank: [NAN] * 3 if rank in bad else [1.0] * 3 for rank in range(4)}
+    first, second = findings(window(values, name=name), window(values, 10, 4, name))
+    assert (named(first), first[0].severity, first[0].iteration) == ([expected], severity, 1)
+    assert "finite before" not in first[0].peers
+    assert len(second) == (severity == "critical")
+
+
+def test_a_series_that_never_was_finite_hides_no_other_and_counts_once_it_was() -> None:
+    def at(start: float, first: int, mtp: list[float], loss: list[float]) -> AttemptWindow:
+        return printed(("mtp_1_loss", mtp), ("lm_loss", loss), start=start, first=first)
+
+    found = findings(
+        at(0, 1, [NAN] * 3, [1.0] * 3), at(10, 4, [NAN, 1.0, 1.0], [1.0] * 3), at(20, 7, [1.0, NAN, NAN], [1.0] * 3)
+    )
+    assert [[(one.severity, one.iteration) for one in each] for each in found] == [[("info", 1)], [], [("critical", 8)]]
+    assert "finite before" in found[2][0].peers
+    both = findings(at(0, 1, [NAN] * 3, [1.0, NAN, NAN]))
+    assert [(one.severity, one.iteration, one.text[:7]) for one in both[0]] == [("critical", 2, "lm_loss")]
+
+
+def test_the_loss_scales_of_two_models_are_told_apart() -> None:
+    scales = ("actor/loss_scale", [65536.0] * 3), ("critic/loss_scale", [1024.0] * 3)
+    ((one,),) = findings(printed(*scales, ("actor/grad_norm", [1.0, NAN, NAN])))
+    assert (one.severity, one.iteration) == ("critical", 2)
