@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import cached_property
+from math import prod
 from typing import Any, TypeVar
 
 import msgspec
@@ -318,7 +319,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def knows_layout(self) -> bool:
-        """Whether the stage of nearly every rank is known; roles alone tell none."""
+        """Whether there is one stage, or that of nearly every rank is known; roles alone tell none."""
         return self._knows_stages(self.members)
 
     def knows_stages_beside(self, ranks: Iterable[int]) -> bool:
@@ -326,7 +327,14 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         return self._knows_stages(self.of_their_roles(ranks) or self.members)
 
     def _knows_stages(self, ranks: Collection[int]) -> bool:
-        return sum("pp" in self.coordinates(rank) for rank in ranks) >= KNOWN * len(ranks) > 0
+        return self._has_one_stage or sum("pp" in self.coordinates(rank) for rank in ranks) >= KNOWN * len(ranks) > 0
+
+    @property
+    def _has_one_stage(self) -> bool:
+        """Whether the layout tells one stage; where it tells all sizes they must fit the world."""
+        whole = prod(self.layout.get(axis, 1) for axis in ("dp", "cp", "tp"))
+        fits = "dp" not in self.layout or self.layout.get("world", self.world_size) in (None, whole)
+        return self.layout.get("pp") == 1 and fits
 
     def of_their_roles(self, ranks: Iterable[int]) -> set[int]:
         """The ranks whose process type and role one of these has."""

@@ -139,6 +139,8 @@ def test_peers_are_ranks_of_one_role() -> None:
     [
         ("one stage", {"world": 10, "dp": 10, "cp": 1, "tp": 1, "pp": 1}, 0, 1, True),
         ("sizes that do not fit the world", {"world": 10, "dp": 1, "cp": 1, "tp": 1, "pp": 8}, 0, 1, False),
+        ("one stage and nothing else", {"pp": 1}, 0, 1, True),
+        ("one stage and sizes that do not fit", {"world": 10, "dp": 4, "tp": 2, "pp": 1}, 0, 1, False),
         ("roles only", {}, 0, 2, False),
         ("stages of half of the ranks", {}, 5, 2, False),
         ("stages of all but one", {}, 9, 1, True),
