@@ -88,10 +88,12 @@ class Rise(msgspec.Struct, kw_only=True):
 class Waiting(msgspec.Struct, array_like=True):
     """An iteration that some ranks have not reported yet: the end of the window in which somebody did.
 
-    ``told`` are values, the earliest time of each and the ranks whose it is: mostly all ranks show the same.
+    ``told`` are values, the earliest time of each and the ranks whose it is, ``count`` of them in all: mostly all
+    ranks show the same.
     """
 
     end: int
+    count: int = 0
     told: list[tuple[float, int, list[int]]] = []
 
 
@@ -162,7 +164,10 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
             for ranks, series, times in groups:
                 for iteration, time, value in zip(series.iterations, times, series.values, strict=True):
                     if value is not None and iteration > course.judged_to:
-                        waiting = course.pending.setdefault(iteration, Waiting(window.end))
+                        waiting = course.pending.get(iteration)
+                        if waiting is None:
+                            waiting = course.pending[iteration] = Waiting(window.end)
+                        waiting.count += len(ranks)
                         waiting.told.append((value, time, ranks))
 
     def _has_room(self, name: str) -> bool:
@@ -186,7 +191,7 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         ready: list[int] = []
         held = 0
         for count, (at, waiting) in enumerate(sorted(course.pending.items(), reverse=True), 1):
-            held += sum(len(ranks) for _, _, ranks in waiting.told)
+            held += waiting.count
             full = count > MOST_PENDING or held > MOST_WAITING
             if low is None or at <= low or waiting.end <= since or full or ready:
                 ready.append(at)
@@ -196,18 +201,19 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         """The rise that began, and the one that stays, with the reports that are complete by now."""
         began = stays = None
         for iteration in self._ready(course, window):
-            values = course.pending.pop(iteration).told
-            if 2 * sum(len(ranks) for _, _, ranks in values) < len(course.reporters):
+            waiting = course.pending.pop(iteration)
+            if 2 * waiting.count < len(course.reporters):
                 continue
             course.judged_to = iteration
             before = course.rise
-            self._step(name, course, iteration, values)
+            self._step(name, course, iteration, waiting)
             rise = course.rise
             began = rise if rise is not None and rise is not before else began
             stays = rise if rise is not None and rise.count >= self.config.stay else stays
         return began, stays
 
-    def _step(self, name: str, course: Course, iteration: int, values: list[tuple[float, int, list[int]]]) -> None:
+    def _step(self, name: str, course: Course, iteration: int, waiting: Waiting) -> None:
+        values = waiting.told
         value = median([one for one, _, ranks in values for _ in ranks]) if len(values) > 1 else values[0][0]
         time = min(at for _, at, _ in values)
         course.signed = course.signed or value <= 0
@@ -222,7 +228,7 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
             course.past = [*course.past, value][-self.config.past :]
             if center > 0 and value > 0:
                 course.swings = [*course.swings, log(value) - log(center)][-self.config.swings :]
-            self._stand_alone(course, iteration, values, limit)
+            self._stand_alone(course, iteration, waiting, limit)
 
     def _limit(self, name: str, course: Course) -> tuple[float, float]:
         """The usual value, and above which one stands out."""
@@ -249,17 +255,15 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         elif rise.count >= self.config.settled:
             course.past, course.rise, course.alone = rise.latest, None, None
 
-    def _stand_alone(
-        self, course: Course, iteration: int, values: list[tuple[float, int, list[int]]], limit: float
-    ) -> None:
+    def _stand_alone(self, course: Course, iteration: int, waiting: Waiting, limit: float) -> None:
         """Remember who stands out alone: a rank that does so often has its own kind of data."""
-        high = {rank: time for value, time, ranks in values if value > limit for rank in ranks}
+        high = {rank: time for value, time, ranks in waiting.told if value > limit for rank in ranks}
         if course.alone is not None:
             course.waited += 1
             course.normal = 0 if course.alone[0] in high else course.normal + 1
             if course.waited > self.config.ahead or course.normal >= self.config.recovered:
                 course.alone = None
-        elif len(high) == 1 and sum(len(ranks) for _, _, ranks in values) >= self.config.reporters:
+        elif len(high) == 1 and waiting.count >= self.config.reporters:
             ((rank, time),) = high.items()
             if rank not in course.habitual:
                 course.alone, course.waited, course.normal = (rank, iteration, time), 0, 0
@@ -312,5 +316,9 @@ def _together(told: list[tuple[int, Series]]) -> Iterator[tuple[list[int], Serie
     for rank, series in told:
         alike.setdefault((tuple(series.iterations), tuple(series.values)), []).append((rank, series))
     for found in alike.values():
+        if len(found) == 1:
+            ((rank, one),) = found
+            yield [rank], one, one.times
+            continue
         times = [min(each) for each in zip(*(series.times for _, series in found), strict=True)]
         yield [rank for rank, _ in found], found[0][1], times

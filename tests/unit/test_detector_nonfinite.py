@@ -216,5 +216,6 @@ def test_a_series_that_never_was_finite_hides_no_other_and_counts_once_it_was() 
 
 def test_the_loss_scales_of_two_models_are_told_apart() -> None:
     scales = ("actor/loss_scale", [65536.0] * 3), ("critic/loss_scale", [1024.0] * 3)
-    ((one,),) = findings(printed(*scales, ("actor/grad_norm", [1.0, NAN, NAN])))
-    assert (one.severity, one.iteration) == ("critical", 2)
+    fine = printed(*scales, ("actor/grad_norm", [1.0] * 3))
+    _, (one,) = findings(fine, printed(*scales, ("actor/grad_norm", [NAN, 1.0, 1.0]), start=10, first=4))
+    assert (one.severity, one.iteration) == ("critical", 4)
