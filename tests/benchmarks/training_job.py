@@ -178,7 +178,8 @@ class TrainingJob:
 
 def _bus(rank: int) -> int:
     """Number of the PCI bus of a rank's device."""
-    return 16 * (rank % PER_NODE) + 11
+    bus: int = 16 * (rank % PER_NODE) + 11
+    return bus
 
 
 def _at(number: int, second: float) -> int:

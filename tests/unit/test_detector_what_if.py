@@ -103,8 +103,8 @@ def test_replicas_of_one_expert_group_are_held_against_each_other(named: list[in
     for one in window_of(job_of(work, dp=12)):
         at = {**one.identity.coordinates, "ep": one.identity.coordinates["dp"] % 4}  # type: ignore[operator]
         told.append(msgspec.structs.replace(one, identity=msgspec.structs.replace(one.identity, coordinates=at)))
-    ((one,),) = findings(told)
-    assert [suspect.rank for suspect in one.suspects] == named
+    ((found,),) = findings(told)
+    assert [suspect.rank for suspect in found.suspects] == named
 
 
 def test_time_between_operations_is_information() -> None:

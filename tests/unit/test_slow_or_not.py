@@ -357,5 +357,5 @@ def test_other_roles_without_timers_are_of_no_unseen_stage(stages: bool) -> None
             )
             told.append(msgspec.structs.replace(one, identity=who, series=one.series if actor else []))
         made.append(msgspec.structs.replace(window, summaries=told))
-    (one,) = last(made)
-    assert (one.grounds, named([one])) == ("slow_and_changed", [[5]])
+    (found,) = last(made)
+    assert (found.grounds, named([found])) == ("slow_and_changed", [[5]])
