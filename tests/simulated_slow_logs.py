@@ -79,6 +79,9 @@ def _sampled(scene: Scene, script: Script, last: int) -> None:
                 "rss_bytes": ("bytes", GIB * (4 + 0.002 * dice.random() + grown)),
                 "power_watts": ("W", 500 + dice.gauss(0, 5)),
             }
+            if scene.leaks is not None:
+                # Minutes of growth are a finding only where they cannot go on for long.
+                measured["memory_limit_bytes"] = ("bytes", 8.0 * GIB)
             for name, (unit, value) in measured.items():
                 metric = Metric(time=at(second + 0.3), name=name, value=value, unit=unit, pid=pid_of(rank))
                 script.send(worker(scene, rank), metric)
