@@ -57,4 +57,4 @@ def _numerics(anomalies: list[Anomaly]) -> Decision:
     latest = latest_of(next(telling, anomalies))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
-    return base.nobody(Reason.AFTER_REDUCTION)
+    return base.nobody(Reason.AFTER_REDUCTION if latest.grounds == "after_reduction" else Reason.TRAINING_AS_SUCH)

@@ -296,8 +296,8 @@ TABLE: list[Row] = [
     ("its own loss, which is no number later", Reason.OWN_SERIES, [5], [anomaly("stays_up"), anomaly("own_series", [5], start=10), anomaly("stays_up", start=20)], situation()),
     ("its own loss stays up", Reason.OWN_SERIES, [5], [anomaly("stays_up", [5]), anomaly("steps_skipped", start=10), anomaly("spike", start=20)], situation()),
     ("its own loss stays up, then everybody's is no number", Reason.AFTER_REDUCTION, [], [anomaly("stays_up", [5]), anomaly("after_reduction", start=10)], situation()),
-    ("steps are skipped", Reason.AFTER_REDUCTION, [], [anomaly("steps_skipped"), anomaly("spike", [5], start=10)], situation()),
-    ("the loss scale is gone", Reason.AFTER_REDUCTION, [], [anomaly("scale_collapsed")], situation()),
+    ("steps are skipped", Reason.TRAINING_AS_SUCH, [], [anomaly("steps_skipped"), anomaly("spike", [5], start=10)], situation()),
+    ("the loss scale is gone", Reason.TRAINING_AS_SUCH, [], [anomaly("scale_collapsed")], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
