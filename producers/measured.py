@@ -5,7 +5,6 @@ Readers say what stands in a file; here it becomes events. What stands for no va
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -18,7 +17,7 @@ from producers.readers.system import node_named
 from producers.rows import Row
 from producers.samples import told_time
 from producers.times import APART, EARLIEST, HOUR, SECOND
-from schemas.events import Metric, TimeSource
+from schemas.events import Metric, TimeSource, finite
 from schemas.identity import Identity, shortened
 from schemas.measures import Measure, based, is_blank, measure_of
 
@@ -146,15 +145,15 @@ class _File:
             self._leave_out(STRAY, sample.line)
             return None
         measure = measure_of(sample.name) or _PLAIN
-        value, unit = based(sample.value, sample.unit, measure)
-        finite = math.isfinite(value)
+        based_value, unit = based(sample.value, sample.unit, measure)
+        value, nonfinite = finite(based_value)
         return Metric(
             time=time,
             time_source=source,
             precision_ns=precision,
             name=shown(sample.name),
-            value=value if finite else None,
-            nonfinite="" if finite else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf",
+            value=value,
+            nonfinite=nonfinite,
             unit=unit,
             device=shown(sample.device) or None,
             counter=sample.counter or measure.counter,

@@ -5,6 +5,7 @@ Times are integer nanoseconds UTC. ``precision_ns`` says how far ``time`` may li
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
@@ -75,6 +76,16 @@ class Stack(Event, frozen=True, omit_defaults=True, kw_only=True):
     failure: str = ""
 
 
+Nonfinite = Literal["", "nan", "inf", "-inf"]
+
+
+def finite(number: float) -> tuple[float | None, Nonfinite]:
+    """A number as a metric says it: its value, or null and what it is instead."""
+    if math.isfinite(number):
+        return number, ""
+    return None, "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+
+
 class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
     """One sample; a value that is not finite is null with its name in ``nonfinite``.
 
@@ -83,7 +94,7 @@ class Metric(Event, frozen=True, omit_defaults=True, kw_only=True):
 
     name: str
     value: float | None
-    nonfinite: Literal["", "nan", "inf", "-inf"] = ""
+    nonfinite: Nonfinite = ""
     unit: str = ""
     device: str | None = None
     pid: Int64 | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import Any, Literal
+from typing import Any
 
 from producers.observations import Observation, arrivals
 from producers.owners import Owners
 from producers.rows import Fields, Row, Rows, printable, read_rows
 from producers.scan import Source
 from producers.times import SECOND
-from schemas.events import Heartbeat, Metric
+from schemas.events import Heartbeat, Metric, Nonfinite, finite
 from schemas.identity import Identity
 from schemas.measures import based, is_blank, measure_of
 
@@ -29,7 +29,6 @@ _UNITS = {
     "ratio": "ratio",
 }
 _STATES = {"process_running": "running", "process_disk_sleep": "disk-sleep", "process_zombie": "zombie"}
-Nonfinite = Literal["", "nan", "inf", "-inf"]
 
 
 def _number(value: Any) -> bool:
@@ -80,17 +79,17 @@ def _measured(row: Row) -> list[Metric]:
     for name, value in sorted(row.fields.items()):
         if name in _NOT_MEASURED or not _number(value):
             continue
-        finite, reason = _finite(value)
+        number, reason = _finite(value)
         unit = _UNITS.get(name.rsplit("_", 1)[-1].lower(), "count")
         measure = measure_of(name)
         # What stands for no value stays as it is: scaled it would pass for one.
-        if measure is not None and (finite is None or not is_blank(name, finite)):
-            finite, unit = (finite, measure.unit) if finite is None else based(finite, "", measure)
+        if measure is not None and (number is None or not is_blank(name, number)):
+            number, unit = (number, measure.unit) if number is None else based(number, "", measure)
         found.append(
             Metric(
                 time=row.time,
                 name=printable(name),
-                value=finite,
+                value=number,
                 nonfinite=reason,
                 unit=unit,
                 device=named,
@@ -106,9 +105,7 @@ def _finite(value: float) -> tuple[float | None, Nonfinite]:
         number = float(value)
     except OverflowError:
         number = math.inf if value > 0 else -math.inf
-    if math.isfinite(number):
-        return number, ""
-    return None, "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+    return finite(number)
 
 
 def _states(row: Row) -> list[Metric]:

@@ -14,6 +14,7 @@ import msgspec
 
 from schemas.measures import measure_of
 from schemas.results import Anomaly, Area, Gauge, Suspect
+from streams.again import forget_oldest, is_due
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.hardware_words import said_device, said_rate, said_state
@@ -48,9 +49,6 @@ class HardwarePeersState(msgspec.Struct, kw_only=True):
     told: dict[str, int] = {}
 
 
-MOST_TOLD = 4_096
-
-
 @register
 class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
     """Contrasts the window's ports and GPUs over the nodes of an attempt."""
@@ -70,9 +68,7 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
             *self._ports(window, view, "port_rate", levels.get("port_rate", {})),
             *self._gpus(window, view, levels.get("gpu_temperature", {})),
         ]
-        told = self.state.told
-        for key in sorted(told, key=lambda one: (told[one], one))[: max(len(told) - MOST_TOLD, 0)]:
-            del told[key]
+        forget_oldest(self.state.told)
         return [one for one in found if one is not None]
 
     def _ports(
@@ -107,10 +103,8 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
     ) -> Anomaly | None:
         node, device = place
         key = _key(node, device, kind)
-        before = self.state.told.get(key)
-        if before is not None and window.end - before < self.config.again_s * 1e9:
+        if not is_due(self.state.told, key, window.end, self.config.again_s):
             return None
-        self.state.told[key] = window.end
         rank = window.users.get(place)
         used = "" if rank is None else f"rank {rank}'s "
         said = f"{used}{said_device(node, device, kind)}: {text}"

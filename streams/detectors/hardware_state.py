@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, Area, HardwareChange, Severity, Suspect, Symptom
+from streams.again import forget_oldest, is_due
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.hardware import PORT_UP, falls
@@ -37,9 +38,6 @@ class HardwareStateState(msgspec.Struct, kw_only=True):
     """When each change was last told, by node, device and kind; the oldest are forgotten beyond a bound."""
 
     told: dict[str, int] = {}
-
-
-MOST_TOLD = 4_096
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -102,25 +100,17 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
         alike: dict[str, int] = {}
         for _, _, subject in found:
             alike[subject] = alike.get(subject, 0) + 1
-        return [
+        told = [
             self._anomaly(view, window, changed, key[2], alike[key[2]])
             for key, changed in sorted(found.items())
-            if self._is_new("|".join(key), changed.change.time)
+            if is_due(self.state.told, "|".join(key), changed.change.time, self.config.again_s)
         ]
+        forget_oldest(self.state.told)
+        return told
 
     def _of_others(self, view: AttemptView, change: HardwareChange) -> bool:
         own_slack_s, gone_s = self.config.own_slack_s, self.config.gone_s
         return of_others(view, change.time, change.precision_ns, slack_s=own_slack_s, gone_s=gone_s)
-
-    def _is_new(self, key: str, time: int) -> bool:
-        told = self.state.told
-        before = told.get(key)
-        if before is not None and time - before < self.config.again_s * 1e9:
-            return False
-        told[key] = time
-        if len(told) > MOST_TOLD:
-            del told[min(told, key=lambda one: (told[one], one))]
-        return True
 
     def _anomaly(self, view: AttemptView, window: AttemptWindow, changed: Changed, subject: str, alike: int) -> Anomaly:
         change, rule = changed.change, _rule_of(changed.change)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Series, Suspect
+from schemas.results import Anomaly, Area, Series, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.numerics import (
@@ -69,13 +69,6 @@ def _time_of(series: Series, iteration: int) -> int:
 def _values(series: Series) -> list[tuple[int, float]]:
     """The finite values by iteration."""
     return [(at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
-
-
-def _steps(last: dict[int, float], rank: int, values: list[tuple[int, float]]) -> Iterator[tuple[int, float, float]]:
-    """Each value of a rank with the one before it, over windows; ``last`` is brought up to date."""
-    for iteration, value in values:
-        yield iteration, last.get(rank, value), value
-        last[rank] = value
 
 
 @register
@@ -144,12 +137,17 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             if tells_skipped(series.name):
                 found.update(at for at, value in _values(series) if value > 0)
             elif is_scale(series.name):
-                steps = _steps(self.state.last.setdefault(series.name, {}), rank, _values(series))
-                found.update(at for at, before, value in steps if value < before)
+                found.update(at for at, before, value in self._steps(rank, series) if value < before)
             elif counts_skipped(series.name):
-                steps = _steps(self.state.last.setdefault(series.name, {}), rank, _values(series))
-                found.update(at for at, before, value in steps if value > before)
+                found.update(at for at, before, value in self._steps(rank, series) if value > before)
         return found
+
+    def _steps(self, rank: int, series: Series) -> Iterator[tuple[int, float, float]]:
+        """Each value of a rank's series with the one before it, over windows."""
+        last = self.state.last.setdefault(series.name, {})
+        for iteration, value in _values(series):
+            yield iteration, last.get(rank, value), value
+            last[rank] = value
 
     def _persists(self, told: list[tuple[int, Series]], skipped: set[int]) -> bool:
         """Whether gradients have overflowed for so many steps in a row that a lower loss scale does not help."""
@@ -166,37 +164,37 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         return longest > self.config.overflows
 
     def _overflow(self, view: AttemptView, window: AttemptWindow, first: tuple[int, int]) -> Anomaly:
+        text = f"gradients overflowed at iteration {first[0]}; the step was skipped and the loss scale lowered"
+        return self._information(view, window, "overflow", first, "workload", text, "the losses were finite")
+
+    def _never(self, view: AttemptView, window: AttemptWindow, names: dict[str, tuple[int, int]]) -> Anomaly:
+        text = f"{', '.join(sorted(names))} not finite from the first report on"
+        peers = "never seen finite where it is not; when that began is not known"
+        return self._information(view, window, "never_finite", min(names.values()), "unknown", text, peers)
+
+    def _information(
+        self,
+        view: AttemptView,
+        window: AttemptWindow,
+        grounds: str,
+        first: tuple[int, int],
+        area: Area,
+        text: str,
+        peers: str,
+    ) -> Anomaly:
         iteration, time = first
         return self.anomaly(
             window,
-            "overflow",
+            grounds,
             onset=time,
             axis="time",
             layer="metric",
             symptom="numerics",
-            area="workload",
-            grounds="overflow",
+            area=area,
+            grounds=grounds,
             severity="info",
-            text=f"gradients overflowed at iteration {iteration}; the step was skipped and the loss scale lowered",
-            peers="the losses were finite",
-            iteration=iteration,
-            phase=view.phase,
-        )
-
-    def _never(self, view: AttemptView, window: AttemptWindow, names: dict[str, tuple[int, int]]) -> Anomaly:
-        iteration, time = min(names.values())
-        return self.anomaly(
-            window,
-            "never_finite",
-            onset=time,
-            axis="time",
-            layer="metric",
-            symptom="numerics",
-            area="unknown",
-            grounds="never_finite",
-            severity="info",
-            text=f"{', '.join(sorted(names))} not finite from the first report on",
-            peers="never seen finite where it is not; when that began is not known",
+            text=text,
+            peers=peers,
             iteration=iteration,
             phase=view.phase,
         )
