@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.results import StackSpan, Window
-from streams.robust import Array
+from streams.robust import Array, median_of
 from streams.stacks import is_main
 from streams.view import WAITING, AttemptView, AttemptWindow
 
@@ -92,10 +92,7 @@ class BusyColumns:
     def cpu(self, last: int) -> Array:
         """The CPU that each rank used in the last windows (percent), in the middle; NaN where it was not measured."""
         used = np.where(self._cpu[-last:] > 0, self._cpu[-last:] * CPU_UNIT, np.nan)
-        known = np.isfinite(used).any(axis=0)
-        found = np.full(len(self.ranks), np.nan)
-        found[known] = np.nanmedian(used[:, known], axis=0)
-        return found
+        return median_of(used.T)
 
 
 def _seen(view: AttemptView, summary: Window) -> list[int] | None:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from streams.robust import Array
+from streams.robust import Array, median_of
 from streams.timers import kind_of_timer
 
 Indices = npt.NDArray[np.int64]
@@ -80,8 +80,7 @@ def frontier(values: Array, groups: Sequence[Sequence[int]]) -> Frontier:
     for group in groups:
         own = reached[:, list(group)]
         known = np.isfinite(own).sum(axis=1, keepdims=True) >= 2
-        center = np.zeros((own.shape[0], 1, own.shape[2]))
-        center[known] = np.nanmedian(np.where(known, own, 0.0), axis=1, keepdims=True)[known]
+        center = median_of(own.transpose(0, 2, 1))[:, None, :]
         beyond[:, list(group)] = np.where(known & np.isfinite(own), own - center, -np.inf)
     reached = np.where(np.isfinite(reached), reached, -np.inf)
     leader = reached.argmax(axis=1)

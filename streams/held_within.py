@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from streams.robust import Array
+from streams.robust import Array, median_of
 from streams.slow_ranks import PAST_STEPS, Standing
 from streams.step_tables import StepTables
 from streams.view import AttemptView
@@ -62,7 +62,7 @@ def unaccounted(view: AttemptView, tables: StepTables, slow: list[Standing], ste
     if np.count_nonzero(np.isfinite(now)) < LEAST_OTHERS:
         return []
     more = now - np.nan_to_num(_before(tables, others, slow, steps), nan=0.0)
-    beyond = more - np.nanmedian(more)
+    beyond = more - median_of(more)
     least = max(OF_EXCESS * min(one.excess(steps) for one in slow), OF_STEP * step_ns)
     return [rank for rank, one in zip(others, beyond.tolist(), strict=True) if one > least]
 

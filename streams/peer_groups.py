@@ -9,18 +9,22 @@ Places = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
 
-def places_of(groups: list[list[int]], ranks: list[int], least: int) -> list[Places]:
+def group_places(groups: list[list[int]], ranks: list[int], least: int) -> list[Places]:
     """Where the members of each group stand among ``ranks``, which ascend: [group, member], by sizes of groups.
 
     Members that are not among them are left out, and groups of fewer than ``least``.
     """
-    by_size: dict[int, list[list[int]]] = {}
     at = {rank: place for place, rank in enumerate(ranks)}
+    return by_size([[at[rank] for rank in group if rank in at] for group in groups], least)
+
+
+def by_size(groups: list[list[int]], least: int) -> list[Places]:
+    """The groups of ``least`` places or more as matrices [group, place], one for each size."""
+    sizes: dict[int, list[list[int]]] = {}
     for group in groups:
-        found = [at[rank] for rank in group if rank in at]
-        if len(found) >= least:
-            by_size.setdefault(len(found), []).append(found)
-    return [np.array(by_size[size]) for size in sorted(by_size)]
+        if len(group) >= least:
+            sizes.setdefault(len(group), []).append(group)
+    return [np.array(sizes[size]) for size in sorted(sizes)]
 
 
 def shares_of(marks: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:

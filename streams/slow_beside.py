@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from streams.places import Place, beside, replica_elsewhere
-from streams.robust import Bounds
+from streams.robust import Bounds, median_of
 from streams.slow_ranks import Standing, noise_of, standings
 from streams.step_tables import StepTables
 from streams.steps import StepTable
@@ -45,7 +45,7 @@ def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: 
             continue
         waiting = tables.waiting(group, steps)
         others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
-        peers = float(np.nanmedian(others)) if np.isfinite(others).any() else np.inf
+        peers = float(np.nan_to_num(median_of(np.array(others)), nan=np.inf))
         for rank in suspects:
             most = max(LONGER_WAIT * step_ns, OF_EXCESS * by_rank[rank].excess(steps))
             if waiting[group.index(rank)] - peers > most:

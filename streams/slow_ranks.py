@@ -9,10 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from streams.robust import Array, Bounds, contrast, median_of
+from streams.peer_groups import by_size
+from streams.robust import SIGMA, Array, Bounds, contrast, median_of
 from streams.steps import StepTable
-
-Columns = npt.NDArray[np.int64]
 
 DEVIATIONS = 6.0
 """By how many deviations a rank must stand out more often than its peers do, where those stand out as well."""
@@ -86,25 +85,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 def noise_of(values: Array) -> float:
     """By how much the median of values may be off: some of its standard errors, 1.25 sigma / sqrt(n), sigma by MAD."""
-    sigma = 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    sigma = SIGMA * float(np.median(np.abs(values - np.median(values))))
     return SPREADS * 1.25 * sigma / float(np.sqrt(len(values)))
 
 
 def flag_steps(table: StepTable, groups: list[list[int]], bounds: Bounds, start: int) -> None:
     """Mark in the table who stands out among its peers in each step from ``start`` on that is judged."""
     values = table.values(start, table.judged)
-    for columns in _batches([table.places(group) for group in groups]):
+    for columns in by_size([table.places(group) for group in groups], 2):
         flags, _, _ = contrast(values[:, columns], bounds)
         table.flags[start : table.judged, columns] = flags
-
-
-def _batches(groups: list[list[int]]) -> list[Columns]:
-    """The groups of two or more as [group, rank] matrices of columns, one for each size."""
-    sizes: dict[int, list[list[int]]] = {}
-    for group in groups:
-        if len(group) > 1:
-            sizes.setdefault(len(group), []).append(group)
-    return [np.array(sizes[size]) for size in sorted(sizes)]
 
 
 def standing_out(table: StepTable, groups: list[list[int]], steps: int, share: float) -> list[list[int]]:
@@ -186,7 +176,7 @@ def unrest_of(ratios: Array, steps: int) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         changes = np.abs(np.diff(np.log(median_of(kept.transpose(0, 2, 1))), axis=0))
     known = changes[np.isfinite(changes)]
-    return 1.4826 * float(np.median(known)) / float(np.sqrt(2)) if len(known) else 0.0
+    return SIGMA * float(np.median(known)) / float(np.sqrt(2)) if len(known) else 0.0
 
 
 class Shift(msgspec.Struct, frozen=True, kw_only=True):

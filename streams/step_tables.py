@@ -134,8 +134,7 @@ def _column_of(
 def _middles(table: StepTable, ranks: list[int], start: int, stop: int) -> Array:
     """Each rank's median (ns) over the judged steps ``start`` to ``stop``; NaN where it reported none."""
     found = np.full(len(ranks), np.nan)
-    known = [at for at, rank in enumerate(ranks) if table.places([rank])]
     values = table.values(start, stop)
     if len(values):
-        found[known] = median_of(values[:, table.places(ranks)].T)
+        found[np.isin(ranks, table.ranks)] = median_of(values[:, table.places(ranks)].T)
     return found

@@ -18,7 +18,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.phases import QUIET_PHASES
 from streams.places import is_by_position
-from streams.robust import Array
+from streams.robust import Array, median_of
 from streams.stall import over
 from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
@@ -115,7 +115,7 @@ class BusyOutlier(JobDetector[BusyOutlierConfig, BusyOutlierState]):
         if np.count_nonzero(known) <= config.least_peers:
             return []
         shares = np.where(known, counts[:, 0] / np.maximum(totals, 1), np.nan)
-        middle = float(np.nanmedian(shares))
+        middle = float(median_of(shares))
         if middle < config.waiting:
             return []
         found = []
@@ -133,7 +133,7 @@ class BusyOutlier(JobDetector[BusyOutlierConfig, BusyOutlierState]):
                     waits=int(counts[at, 0]),
                     samples=int(totals[at]),
                     loads=int(counts[at, 1]),
-                    peers=float(np.nanmedian(np.delete(shares, at))),
+                    peers=float(median_of(np.delete(shares, at))),
                     cpu=float(cpu[at]),
                     peers_cpu=self._outdone(cpu, at),
                     since=self._since(places[at]),

@@ -21,7 +21,7 @@ from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
 from streams.metric_names import floors, priority
 from streams.node_gauges import nodes_compared, on_nodes
-from streams.peer_groups import Matrix, places_of, shares_of
+from streams.peer_groups import Matrix, group_places, shares_of
 from streams.robust import median_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
@@ -102,7 +102,9 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
         values = cells.fit(seen)
         if over(view) or not cells.rows:
             return []
-        sides, usual = self._sides(cells, values, places_of(view.peer_groups(), cells.ranks, self.config.least_peers))
+        sides, usual = self._sides(
+            cells, values, group_places(view.peer_groups(), cells.ranks, self.config.least_peers)
+        )
         standing, fresh = self._continuous(cells, sides, np.isfinite(usual) & np.isfinite(values))
         apart = _Apart(values, usual, standing)
         told = self._subjects(view, cells, apart, self._due(kept, apart, fresh))[: self.config.most]

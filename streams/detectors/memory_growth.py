@@ -27,7 +27,7 @@ from streams.gauges import OWN
 from streams.growth import Curves, growing, quarters_of, slope
 from streams.lines.phases import QUIET_PHASES
 from streams.metric_names import LONGEST, said_value
-from streams.peer_groups import places_of
+from streams.peer_groups import group_places
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
@@ -174,7 +174,7 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
         rise = quarters[..., -1] - quarters[..., 0]
         since = window.end - stride * self.config.points * (window.end - window.start)
         column_of = {rank: at for at, rank in enumerate(seen.ranks)}
-        for group in (group for places in places_of(view.peer_groups(), cells.ranks, 1) for group in places):
+        for group in (group for places in group_places(view.peer_groups(), cells.ranks, 1) for group in places):
             for row in np.flatnonzero(grown[:, group].any(axis=1)).tolist():
                 own, usual = self._apart(rise[row, group], grown[row, group])
                 who = group[grown[row, group]]

@@ -22,7 +22,8 @@ from streams.contrast import symptom_now, trains
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, said_who
 from streams.node_gauges import nodes_compared, on_nodes
-from streams.peer_groups import Matrix, places_of, shares_of
+from streams.peer_groups import Matrix, group_places, shares_of
+from streams.robust import median_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
@@ -120,7 +121,7 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
         halfway = known & (bands.recent >= self.config.left / 2)
         all_known, all_out = (one.sum(axis=1)[:, None, None] for one in (known, halfway))
         own = np.zeros(known.shape, dtype=np.bool_)
-        for places in places_of(view.peer_groups(), cells.ranks, self.config.least_peers):
+        for places in group_places(view.peer_groups(), cells.ranks, self.config.least_peers):
             told, out = known[:, places], halfway[:, places]
             count = told.sum(axis=-1, keepdims=True)
             share = shares_of(out, told)
@@ -189,7 +190,10 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
         ranks = [cells.ranks[place] for place in who]
         group = next(set(one) for one in view.peer_groups() if ranks[0] in one)
         peers = [place for place, rank in enumerate(cells.ranks) if rank in group and place not in who]
-        readings = [Reading(cells.rows[row], _median(values[row, who]), _median(values[row, peers])) for row in rows]
+        readings = [
+            Reading(cells.rows[row], float(median_of(values[row, who])), float(median_of(values[row, peers])))
+            for row in rows
+        ]
         known = int(np.isfinite(values[:, who[0]]).sum())
         told = said_nodes(view, ranks) if of_node else said_who(view, ranks)
         text = f"{len(rows)} of {known} metrics of {told} have left their past: {said_readings(readings)}"
@@ -209,9 +213,3 @@ class MetricShift(JobDetector[MetricShiftConfig, MetricShiftState]):
             phase=view.phase,
             about=on_nodes(view, ranks) if of_node else ranks,
         )
-
-
-def _median(values: Matrix) -> float:
-    """The median of what is known, NaN where nothing is."""
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if known.size else math.nan
