@@ -33,7 +33,10 @@ _FORGOTTEN_NS = 120_000_000_000
 """A code that was not seen for so long is a new one: an exporter that lags shows the old value now and then."""
 
 PORT_UP: dict[str, tuple[float, ...]] = {"port_state": (4, 5), "port_physical_state": (5,)}
-"""In which states a port works, by kind: ACTIVE, or ACTIVE_DEFER, which is in passing; LinkUp."""
+"""In which states a port works, by kind: ACTIVE, or ACTIVE_DEFER, which is in passing; LinkUp.
+
+0 is no state of a port, but how one asks for no change of it: what shows it has failed to read.
+"""
 _FALLS = frozenset({"port_rate", "pcie_width"})
 _RISES = frozenset(
     {
@@ -79,7 +82,7 @@ class HardwareWatch:
         if measure is None and not counts:
             return sample
         measure = measure or _UNKNOWN
-        if not counts and not measure.kind:
+        if not counts and (not measure.kind or (measure.kind in PORT_UP and not sample.value)):
             return sample
         before = self._before(sample)
         if sample.time_source == "inferred":

@@ -49,6 +49,8 @@ def changes(name: str, values: list[float | None], every: float = 5, **fields: A
         (STATE, [4, 4, 1, 1], [(4, 1)]),
         (STATE, [1, 1, 1], []),
         (STATE, [4, 1, 4], [(4, 1), (1, 4)]),
+        (STATE, [4, 0, 0, 4], []),
+        (STATE, [4, 0, 1], [(4, 1)]),
         (DOWNED, [7, 7, 7, 7], []),
         (DOWNED, [7, 8, 8, 9], [(7, 8), (8, 9)]),
         (DOWNED, [7, 0, 0], []),
