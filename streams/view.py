@@ -58,7 +58,8 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
 
     ``sampled`` is whether its process was ever seen by anything but its own lines;
     ``sighted`` is when its node's producer last saw the process, null if it never did, ``sightings`` how regularly it
-    does and ``rounds`` how that one's rounds list it; ``samples`` is how regularly it is measured or its stack taken;
+    does and ``rounds`` how that one's rounds list it; ``samples`` is how regularly it is measured or its stack taken,
+    ``spoke`` how regularly it prints;
     ``zombie`` when it was first seen dead, null once it shows life again. ``announced`` are the processes that said
     they are the rank's trainer, the latest last. ``spans`` has the latest sample of each thread by
     ``process type|pid|thread``; ``moved`` are the times of the latest two samples of the main thread that show it at
@@ -82,6 +83,7 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
     sightings: Rhythm = Rhythm()
     rounds: Rounds = Rounds()
     samples: Rhythm = Rhythm()
+    spoke: Rhythm = Rhythm()
     zombie: int | None = None
     moved: tuple[int, int] | None = None
     spans: dict[str, StackSpan] = {}
@@ -228,6 +230,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             member.last_life = max(member.last_life, life)
         if summary.last_log is not None:
             member.last_log = max(member.last_log or 0, summary.last_log)
+            member.spoke = member.spoke.seen(summary.last_log)
         if summary.finished is not None:
             member.finished = min(summary.finished, member.finished or summary.finished)
         if member.finished is not None and (summary.iteration_time or 0) > member.finished + WORD_NS:

@@ -12,10 +12,11 @@ from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, Suspici
 from streams.detectors.registry import is_supporting
 from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
-from streams.incidents.decision import Decision, ranks_of
+from streams.incidents.decision import Decision, Reason, ranks_of
 from streams.incidents.hardware_beside import beside, kept, stands_beside
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
+from streams.regular_lines import Regular, with_printed
 from streams.stall import StallRule, over, silence_ns
 from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
@@ -37,6 +38,7 @@ class Resolution(Enum):
     SUPERSEDED = "a new attempt has begun"
     ENDED = "the attempt has ended"
     ITERATES = "iterations go on"
+    GOES_ON = "the job goes on"
     QUIET = "it no longer shows"
     FORGOTTEN = "nothing is heard of the attempt any more"
 
@@ -62,7 +64,7 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
 
     ``support`` are the latest findings of supporting detectors, for an incident to come; ``hardware`` are changes of
     hardware, which may be some minutes older than what they lead to. ``timed`` is the end of the last window in which
-    most ranks said how long their own work takes.
+    most ranks said how long their own work takes; ``regular`` are the lines that the attempt prints in a rhythm.
     """
 
     incidents: list[Open] = []
@@ -70,6 +72,7 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
     support: list[Anomaly] = []
     hardware: list[Anomaly] = []
     timed: int = 0
+    regular: dict[str, Regular] = {}
 
 
 class IncidentBook:
@@ -96,6 +99,7 @@ class IncidentBook:
         if _has_timers(view, window):
             self.state.timed = window.end
         self.state.hardware = kept(self.state.hardware, anomalies)
+        self.state.regular = with_printed(self.state.regular, window.printed)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
         for incident in self.state.incidents:
             if stacks is not None and incident.family == "standstill":
@@ -139,13 +143,13 @@ class IncidentBook:
     def _revise(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
     ) -> Incident | None:
+        suspected = {suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None}
+        concerned = {rank: view.members[rank] for rank in sorted(suspected) if rank in view.members}
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
             window_ns=window.end - window.start,
-            knows_layout=view.knows_stages_beside(
-                suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None
-            ),
+            knows_layout=view.knows_stages_beside(suspected),
             iterated=view.iterated,
             step_ns=view.clock.step_ns or 0,
             silence_ns=silence_ns(view.clock, StallRule()),
@@ -154,11 +158,18 @@ class IncidentBook:
             living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],
             unobserved=view.unobserved_since(window.start),
             finished=view.finished,
+            regular=self.state.regular,
+            spoke={rank: one.last_log for rank, one in concerned.items() if one.last_log is not None},
+            speaking=[
+                rank for rank, one in concerned.items() if one.spoke.earlier and not one.spoke.overdue(window.end)
+            ],
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)
         resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window, situation)
         decision = _begun(decide(incident.anomalies, situation), incident)
+        if resolution is None and decision.reason is Reason.SURVIVED and view.iterated is None and incident.quiet > 0:
+            resolution = Resolution.GOES_ON
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
         backed = {signature: one.axis for one in incident.support for signature in one.templates}
         before = incident.latest

@@ -102,11 +102,11 @@ def compose(
 def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> Severity:
     """The worst of what the decision rests on.
 
-    An error that the job survived and a job that its owner stopped page nobody; nor does a slowdown that may be so by
-    design or by its inputs, for which nobody can do anything at once.
+    An error that the job survived and a job that its owner stopped page nobody, unless hardware is broken; nor does a
+    slowdown that may be so by design or by its inputs, for which nobody can do anything at once.
     """
     stopped = view.stopped is not None and decision.onset >= view.stopped - STOP_NS
-    if stopped or decision.reason is Reason.SURVIVED:
+    if stopped or (decision.reason is Reason.SURVIVED and decision.severity is None):
         return "info"
     severity = decision.severity or worst(anomalies)
     by_design = decision.reason in _BY_DESIGN and not decision.suspects

@@ -41,7 +41,7 @@ class Reason(Enum):
     ALL_ALIKE = "all ranks fail alike; no rank is to blame"
     SEVERAL_CANDIDATES = "several failed of their own at the same time"
     UNPLACED = "an error was printed by a worker whose rank is not known, and nothing shows that it came later"
-    SURVIVED = "its iterations went on after the error"
+    SURVIVED = "the job went on after the error"
     PENDING_PEERS = "its peers' reaction has not been seen yet"
     ONLY_CASCADES = "only errors that a lost peer causes were seen"
     SILENT_ONE = "all others report a lost or late peer, one says nothing"
@@ -177,6 +177,13 @@ def latest_of(anomalies: Sequence[Anomaly]) -> Anomaly:
 def earliest_of(anomalies: Sequence[Anomaly]) -> Anomaly:
     """Of the earliest window of these what began first."""
     return min(anomalies, key=lambda one: (one.end, one.onset, one.id))
+
+
+def placed(decision: Decision, faults: list[Anomaly]) -> Decision:
+    """The decision with the places of these faults to look at; whose they are is not said."""
+    told = [msgspec.structs.replace(one, rank=None) for fault in faults for one in fault.suspects]
+    places = {(one.node, one.device or ""): one for one in told}
+    return msgspec.structs.replace(decision, places=[places[key] for key in sorted(places)])
 
 
 def merged(anomalies: list[Anomaly]) -> list[Suspect]:

@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.results import Anomaly
 from streams.incidents.decision import ranks_of
+from streams.regular_lines import REACHES_NS, Regular, going_on, regular_until, went_on
 
 SECOND = 1_000_000_000
 STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard", "stopped_process"})
@@ -26,7 +27,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
     last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
-    ``timed`` whether most ranks say how long their own work takes.
+    ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
+    rhythm, ``spoke`` when ranks that are suspected last printed anything, ``speaking`` those of them that are not yet
+    silent for longer than they usually are.
     """
 
     members: dict[int, str]
@@ -42,6 +45,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     finished: bool = False
     expected: int | None = None
     timed: bool = False
+    regular: dict[str, Regular] = {}
+    spoke: dict[int, int] = {}
+    speaking: list[int] = []
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""
@@ -74,8 +80,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def survived(self, failure: Anomaly, anomalies: list[Anomaly]) -> bool:
         """Whether the job, or the rank, went on after an error.
 
-        Iterations came when none could have been under way any more, while the rank had not ended; training came to
-        its own end; or the rank was seen waiting with its peers after an iteration that followed the error.
+        Iterations came when none could have been under way any more, while the rank had not ended; where none are
+        printed, all that was regularly printed until then did; training came to its own end; or the rank was seen
+        waiting with its peers after an iteration that followed the error.
         """
         if failure.grounds not in _MAY_PASS:
             return False
@@ -91,9 +98,56 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         }
         if ranks and ranks <= waiting:
             return True
-        if self.iterated is None or any(end <= self.iterated for end in ends):
+        if self.iterated is None:
+            return not ends and self._lines_went_on(failure, ranks)
+        if any(end <= self.iterated for end in ends):
             return False
-        return self.iterated > failure.onset + inexactness(failure) + margin_ns(self.step_ns)
+        return self.iterated > _by_then(failure) + margin_ns(self.step_ns)
+
+    def _lines_went_on(self, failure: Anomaly, ranks: set[int]) -> bool:
+        """Whether the job's lines went on after a failure, and its ranks' own unless they were silent before."""
+        since, by_then = failure.onset - inexactness(failure), _by_then(failure)
+        told = [self.spoke[rank] for rank in ranks if rank in self.spoke]
+        if any(since - REACHES_NS <= time <= by_then + REACHES_NS for time in told):
+            return False
+        return went_on(regular_until(self.regular, since), by_then)
+
+    def may_go_on(self, failure: Anomaly) -> bool:
+        """Whether nothing shows yet that a failure has stopped its job: what came before it has not failed to come."""
+        if self.iterated is not None:
+            return self.now < self.iterated + self.silence_ns
+        return going_on(regular_until(self.regular, earliest(failure)), self.now)
+
+
+SAMPLED = "hardware_state"
+"""The detector whose findings lie between two samples: the last that was good, and the first that was not."""
+COLLECTED_NS = 30 * SECOND
+"""How old what is sampled may be: exporters show what they collected last (dcgm-exporter by default each 30 s)."""
+
+
+def earliest(one: Anomaly) -> int:
+    """The earliest time at which it may have been (ns)."""
+    return one.onset - one.precision_ns
+
+
+def latest(one: Anomaly) -> int:
+    """The latest time at which it may have been (ns); what was sampled had happened by then."""
+    return one.onset if one.detector == SAMPLED else one.onset + one.precision_ns
+
+
+def came_before(one: Anomaly, other: Anomaly) -> bool:
+    """Whether ``one`` certainly came before ``other``; within their precision, and two seconds, there is no order.
+
+    What was sampled may have been there before the last sample that was good, by as much as its exporter lags; of two
+    that were sampled both may.
+    """
+    lags = other.detector == SAMPLED and one.detector != SAMPLED
+    return latest(one) + 2 * SECOND < earliest(other) - (COLLECTED_NS if lags else 0)
+
+
+def _by_then(failure: Anomaly) -> int:
+    """The time from which on the failure is there for certain; cascades are taken as printed."""
+    return min(latest(failure), failure.onset + inexactness(failure))
 
 
 def margin_ns(step: int) -> int:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly
-from streams.incidents.decision import Base, Decision, Reason, merged, ranks_of
+from streams.incidents.crash import crash, first_of
+from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import hang
-from streams.incidents.situation import SECOND, STANDSTILL, Situation
+from streams.incidents.situation import SECOND, STANDSTILL, Situation, came_before
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
 CONTEXT_NS = 600 * SECOND
 """How long before a symptom a fault of a node may lie and still have to do with it."""
-EXACT_NS = 10 * SECOND
-"""A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
 
 
 def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -26,8 +25,9 @@ def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:
     base = Base.of(anomalies, anomalies[0], symptom=anomalies[0].symptom)
     survived = all(situation.survived(one, anomalies) for one in anomalies)
     dated = [one for one in anomalies if one.severity != "info"]
-    reason = Reason.SURVIVED if survived else Reason.NODE_FAULT
-    return _placed(base.nobody(reason, area=anomalies[0].area), dated)
+    if survived:
+        return _gone_on(base, dated or anomalies)
+    return placed(base.nobody(Reason.NODE_FAULT, area=anomalies[0].area), dated)
 
 
 _UNEXPLAINED = frozenset(
@@ -54,32 +54,48 @@ def at_its_place(decision: Decision, faults: list[Anomaly]) -> Decision:
     if not before or decision.reason not in _UNEXPLAINED:
         return decision
     named = msgspec.structs.replace(decision, reason=Reason.NODE_FAULT, area=before[0].area, verdict="ambiguous")
-    return _placed(named, before)
+    return placed(named, before)
 
 
-def _placed(decision: Decision, faults: list[Anomaly]) -> Decision:
-    places = {(one.node, one.device or ""): one for fault in faults for one in fault.suspects}
-    return msgspec.structs.replace(decision, places=[places[key] for key in sorted(places)])
+def _gone_on(base: Base, passed: list[Anomaly]) -> Decision:
+    """Nobody is named for what the job lived through; broken hardware stays a warning of its place.
+
+    A GPU or memory that failed once fails again, whoever uses it next; what a program did wrong, or a port that came
+    back, does not.
+    """
+    broken = [one for one in passed if one.grounds in ("rank_fault", "node_fault") and one.area == "hardware"]
+    decision = base.nobody(Reason.SURVIVED, area=(broken or passed)[0].area)
+    if any(one.severity != "info" for one in broken):
+        decision = msgspec.structs.replace(decision, severity="warning")
+    return placed(decision, broken or [one for one in passed if one.grounds == "node_fault"])
 
 
 def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """Hangs and crashes are one story: whichever stood first is the symptom."""
-    stalls = [one for one in anomalies if one.detector in STANDSTILL]
+    # What an incident began with, and what it took up from before it, do not stand in order of time.
+    anomalies = sorted(anomalies, key=lambda one: one.end)
+    stalls = _of_one_standstill([one for one in anomalies if one.detector in STANDSTILL])
     failures = [one for one in anomalies if one.grounds in FAILURES]
     own = [one for one in failures if not situation.survived(one, anomalies)]
     unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
         return hang(anomalies, stalls, [*own, *unplaced])
     untouched = [one for one in own if not _lost_before(one, anomalies) and not _late(one, anomalies)]
-    if unplaced and not (untouched and all(_after(one, _first(untouched)) for one in unplaced)):
-        first = _first([*unplaced, *untouched])
+    if unplaced and not all(any(came_before(own, one) for own in untouched) for one in unplaced):
+        first = first_of([*unplaced, *untouched])
         return Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
     if untouched:
-        return _uncontradicted(_crash(anomalies, untouched, situation), stalls, untouched, situation)
+        return _uncontradicted(crash(anomalies, untouched, situation), stalls, untouched, situation)
     gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
-    if gone_on and not own:
-        return Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom).nobody(Reason.SURVIVED)
+    lost = [one for one in anomalies if one.grounds == "cascade" and not situation.survived(one, anomalies)]
+    if gone_on and not own and not lost:
+        return _gone_on(Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom), gone_on)
     return _cascades(anomalies, situation)
+
+
+def _of_one_standstill(stalls: list[Anomaly]) -> list[Anomaly]:
+    """Those of the present standstill: what was found before the iteration that it began with is of an earlier one."""
+    return [one for one in stalls if one.end > stalls[-1].onset]
 
 
 def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
@@ -93,10 +109,6 @@ def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
         for one in anomalies
         if one.grounds == "unplaced_besides" or (one.grounds == "unplaced_error" and not known & set(one.templates))
     ]
-
-
-def _first(failures: list[Anomaly]) -> Anomaly:
-    return min(failures, key=lambda one: (one.onset, one.id))
 
 
 def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
@@ -135,50 +147,6 @@ def _uncontradicted(
     if not decision.suspects or not apart or apart & ranks_of(decision.suspects):
         return decision
     return msgspec.structs.replace(decision, verdict="ambiguous", reason=Reason.SOURCES_DISAGREE, suspects=[])
-
-
-def _crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
-    first = _first(failures)
-    together = [one for one in failures if not _after(one, first)]
-    # What a node says of a GPU or of memory is no consequence of what others print at about that time.
-    told = [one for one in together if one.grounds == "rank_fault" and one.area != "code"]
-    told = [one for one in told if one.precision_ns <= EXACT_NS]
-    cause, suspects = (_first(told), merged(told)) if len(merged(told)) == 1 else (first, merged(together))
-    base = Base.of(anomalies, first, symptom=cause.symptom)
-    ranks = sorted({suspect.rank for suspect in suspects if suspect.rank is not None})
-    alike = [one for one in failures if one.grounds == first.grounds and one.templates == first.templates]
-    alike_ranks = {suspect.rank for one in alike for suspect in one.suspects}
-    if len(alike_ranks) > 1 and len(alike_ranks) >= 0.9 * len(situation.members):
-        return base.everybody(Reason.ALL_ALIKE, area=first.area)
-    if len(situation.members) == 1 and situation.expected != 1:
-        return base.nobody(Reason.NO_PEERS, area=cause.area)
-    if len(ranks) == 1:
-        reacted = [one for one in anomalies if one.grounds in ("cascade", "told_to_end")]
-        # A process that raised and lives on has not failed yet; one that is silent for a window has, unless it is its
-        # node's producer that is silent.
-        unknown = ranks[0] in situation.living or ranks[0] in situation.unobserved
-        waited = situation.now >= first.end + situation.window_ns and not unknown
-        if not reacted and not waited and len(situation.members) > 1:
-            return base.nobody(Reason.PENDING_PEERS)
-        return base.named(_CRASH_REASON[cause.grounds], suspects, area=cause.area)
-    nodes = {situation.members.get(rank, "") for rank in ranks}
-    on_node = [rank for rank, node in situation.members.items() if node in nodes]
-    if len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node):
-        return base.named(Reason.ONE_NODE, suspects, area=first.area)
-    return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
-
-
-def _after(one: Anomaly, first: Anomaly) -> bool:
-    """Whether ``one`` certainly came after ``first``; within their precision, and two seconds, there is no order."""
-    return one.onset - one.precision_ns > first.onset + first.precision_ns + 2 * SECOND
-
-
-_CRASH_REASON = {
-    "own_error": Reason.OWN_ERROR,
-    "own_death": Reason.OWN_DEATH,
-    "vanished": Reason.VANISHED,
-    "rank_fault": Reason.RANK_FAULT,
-}
 
 
 def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:

@@ -13,6 +13,8 @@ from schemas.results import Anomaly, Suspect
 from streams.incidents.blame import decide
 from streams.incidents.decision import Decision, Reason
 from streams.incidents.situation import Situation
+from streams.regular_lines import Regular
+from streams.rhythm import Rhythm
 
 RANKS = 8
 
@@ -44,6 +46,22 @@ def fault(rank: int | None, onset: float = 9.9, **changes: object) -> Anomaly:
         onset=onset,
         **(values | changes),
     )  # type: ignore[arg-type]
+
+
+def sampled(rank: int, onset: float, every: float, **changes: object) -> Anomaly:
+    """A fault that was seen at ``onset``, and not a sample before."""
+    told = fault(rank, onset, precision_ns=int(every * 10**9), **changes)
+    return msgspec.structs.replace(told, detector="hardware_state")
+
+
+def printing(until: float, every: float = 10, **changes: object) -> Situation:
+    """A job without iterations that prints one kind of line, the last one at ``until``; each rank prints it."""
+    times = Rhythm(at(until), int(every * 10**9), int(every * 10**9))
+    values: dict[str, object] = {
+        "regular": {"step": Regular(at(-600), times)},
+        "spoke": dict.fromkeys(range(RANKS), at(until)),
+    }
+    return situation(**(values | changes))  # type: ignore[arg-type]
 
 
 def growth(rank: int | None = None, start: float = 0) -> Anomaly:
@@ -192,6 +210,22 @@ TABLE: list[Row] = [
     ("a program faults first", Reason.RANK_FAULT, [5], [fault(5, area="code"), cascade(*others(5), onset=12)], situation()),
     ("memory runs out, then the process is gone", Reason.RANK_FAULT, [4], [fault(4, area="memory", symptom="memory"), KILLED, cascade(*others(4), onset=12)], situation()),
     ("a GPU is lost and iterations go on", Reason.SURVIVED, [], [fault(5)], situation(iterated=at(19))),
+    ("a GPU is lost and all that is printed goes on", Reason.SURVIVED, [], [fault(5)], printing(95)),
+    ("a GPU is lost and some lines still come", Reason.PENDING_PEERS, [], [fault(5)], printing(35, now=40)),
+    ("a GPU is lost, its rank falls silent and others print on", Reason.RANK_FAULT, [5], [fault(5)], printing(95, now=120, spoke={5: at(9)})),
+    ("a GPU is lost and nobody prints any more", Reason.RANK_FAULT, [5], [fault(5)], printing(9)),
+    ("a GPU is lost and iterations are not yet late", Reason.PENDING_PEERS, [], [fault(5)], situation(now=12, iterated=at(9.9))),
+    ("a GPU is lost, nobody minds, and much later another rank fails", Reason.OWN_ERROR, [2], [fault(5), error(2, 92), cascade(*others(2), start=90)], printing(95, now=120)),
+    ("a GPU is lost, nobody minds, and much later a peer is lost", Reason.ONLY_CASCADES, [], [fault(5), cascade(*others(2, 3), start=90)], printing(95, now=120)),
+    ("a GPU is lost, and its rank loses a peer that fails", Reason.SEVERAL_CANDIDATES, [], [fault(5), error(2, 19, "b"), cascade(*others(2), start=20)], situation()),
+    ("a GPU is lost, and its rank prints on after another has failed", Reason.SEVERAL_CANDIDATES, [], [fault(5), error(2, 19, "b"), cascade(*others(2, 5), start=20)], situation(spoke={5: at(25)})),
+    ("a GPU is lost, and its rank is silent when another fails", Reason.RANK_FAULT, [5], [fault(5), error(2, 19, "b"), cascade(*others(2, 5), start=20)], situation(spoke={5: at(9)})),
+    ("a GPU is lost, its rank fails, then another", Reason.RANK_FAULT, [5], [fault(5), error(5, 13), error(2, 19, "b"), cascade(*others(2), start=20)], situation(spoke={5: at(25)})),
+    ("of two GPUs one is lost first for certain", Reason.RANK_FAULT, [5], [sampled(5, 9, 60), sampled(2, 29, 10), cascade(0, start=30)], situation()),
+    ("of two GPUs either may be the first", Reason.SEVERAL_CANDIDATES, [], [sampled(5, 59, 60), sampled(2, 29, 10), cascade(0, start=60)], situation()),
+    ("a GPU is lost in the last sample before an error that came after", Reason.SEVERAL_CANDIDATES, [], [sampled(5, 29, 60), error(2, 25, "b"), cascade(*others(2, 5), start=30)], situation()),
+    ("an exporter may lag behind an error", Reason.SEVERAL_CANDIDATES, [], [sampled(5, 29, 10), error(2, 12, "b"), cascade(*others(2, 5), start=30)], situation()),
+    ("a GPU is lost long after an error", Reason.OWN_ERROR, [2], [sampled(5, 69, 10), error(2, 12, "b"), cascade(*others(2, 5), start=20)], situation()),
     ("a GPU is lost, then the job stands still", Reason.RANK_FAULT, [5], [fault(5, 8), stall()], situation()),
     ("a GPU is lost before or after a standstill in which another stands apart", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), fault(2, 40, precision_ns=60 * 10**9)], situation()),
     ("a GPU is lost before or after a standstill in which its rank stands apart", Reason.RANK_FAULT, [5], [stall(), outside(5), fault(5, 40, precision_ns=60 * 10**9)], situation()),
@@ -454,7 +488,12 @@ def test_a_victims_cascade_never_changes_the_suspects(
     assert named(decide([*anomalies[:place], more, *anomalies[place:]], known)) == suspects
 
 
-LATER_ERRORS = ("the first of two errors", "errors after the stall are its consequence")
+LATER_ERRORS = (
+    "the first of two errors",
+    "errors after the stall are its consequence",
+    "of two GPUs one is lost first for certain",
+    "a GPU is lost, and its rank is silent when another fails",
+)
 
 
 @pytest.mark.parametrize("row", [row for row in SCENES if row[0] not in LATER_ERRORS], ids=lambda row: row[0])
@@ -494,6 +533,8 @@ def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
         living=[to[rank] for rank in known.living],
         unobserved=[to[rank] for rank in known.unobserved],
         exited={to[rank]: end for rank, end in known.exited.items()},
+        spoke={to[rank]: time for rank, time in known.spoke.items()},
+        speaking=[to[rank] for rank in known.speaking],
     )
     decision = decide([renamed(one, to) for one in anomalies], renewed)
     assert (decision.reason, named(decision)) == (reason, sorted(to[rank] for rank in suspects))

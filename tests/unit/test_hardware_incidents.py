@@ -208,3 +208,55 @@ def test_the_gravest_and_nearest_are_shown_and_none_twice() -> None:
     assert len(shown) == SHOWN
     assert len(kept(known * 20, known)) == KEPT
     assert kept(known, []) is known
+
+
+def printing(*, without: tuple[int, ...] = (), until: float = 200) -> Script:
+    """Four ranks that print no iterations, but a line every ten seconds, as their own job calls it."""
+    script = Script(job="own-words")
+    for second in range(0, int(until), 10):
+        for rank in range(4):
+            if rank not in without or second < 100:
+                script.log(worker(script.job, rank), second + 1 + rank / 10, f"epoch 0 batch {second} done")
+    return owned(script, 2)
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "severity", "area", "suspects"),
+    [
+        (printing(), 79, "warning", "hardware", []),
+        (printing(), 13, "info", "code", []),
+        (printing(until=100), 79, "critical", "hardware", [2]),
+        (printing(without=(2,)), 79, "critical", "hardware", [2]),
+    ],
+    ids=["goes on", "a program's fault goes on", "all fall silent", "one falls silent"],
+)
+def test_a_fault_names_a_rank_once_something_stops(
+    script: Script, code: int, severity: str, area: str, suspects: list[int]
+) -> None:
+    who = Identity(job=script.job, node="node01", rank_reason="node", process_type="sampler")
+    for second in range(0, 220, 5):
+        script.send(who, Metric(time=at(second + 0.5), name=XID, value=code * (second > 95), device=GPU))
+    log = written_log(script.recording)
+    through(log)
+    revisions = sorted(records(log, "incidents"), key=lambda one: one.revision)
+    assert len({one.id for one in revisions}) == 1
+    # Before anything has stopped it warns of its place.
+    assert (revisions[0].severity, revisions[0].suspects) == ("warning", [])
+    assert revisions[0].scope.nodes == ["node01"]
+    last = revisions[-1]
+    assert (last.severity, last.area, [one.rank for one in last.suspects]) == (severity, area, suspects)
+    assert (last.reason == Reason.SURVIVED.value) == (not suspects)
+
+
+def test_a_later_error_of_another_is_not_that_of_a_fault_which_the_job_has_lived_through() -> None:
+    script = printing()
+    failed = '[rank3]: Traceback (most recent call last):\n  File "/app/train.py", line 60, in main\n    x = f(batch)\n'
+    script.log(worker(script.job, 3), 201, failed + "ValueError: bad shard 17")
+    for rank in (0, 1, 2):
+        lost = f"[rank{rank}]: torch.distributed.DistBackendError: NCCL error: remote process exited"
+        script.log(worker(script.job, rank), 205 + rank / 10, lost)
+    who = Identity(job=script.job, node="node01", rank_reason="node", process_type="sampler")
+    for second in range(0, 240, 5):
+        script.send(who, Metric(time=at(second + 0.5), name=XID, value=94 * (second > 95), device=GPU))
+    found = incidents(script)
+    assert [(one.severity, [who.rank for who in one.suspects]) for one in found] == [("warning", []), ("critical", [3])]

@@ -1,0 +1,139 @@
+"""Crashes: which of several failures came first, whether it is certain, and whom that names.
+
+Order is known only where the times at which two may have been do not overlap. What a node reports of a GPU or a process
+says more than what ranks print at about that time, but a fault need not reach the program: a job that goes on was not
+stopped by it, and a rank that outlives another did not fail first for certain.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.results import Anomaly, Suspect
+from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
+from streams.incidents.situation import COLLECTED_NS, SAMPLED, SECOND, Situation, came_before, latest
+
+EXACT_NS = 10 * SECOND
+"""A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
+
+
+def first_of(failures: list[Anomaly]) -> Anomaly:
+    """The failure that is dated first; that it was the first is not said."""
+    return min(failures, key=lambda one: (one.onset, one.id))
+
+
+def crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
+    """The decision over failures of ranks' own, of which there must be one, among an incident's anomalies."""
+    first = first_of(failures)
+    together = [one for one in failures if not any(came_before(other, one) for other in failures)]
+    # What a node says of a GPU or of memory is no consequence of what others print at about that time.
+    told = [one for one in together if one.grounds == "rank_fault" and one.area != "code"]
+    outweighs = len(merged(told)) == 1 and all(_inexact(one) <= EXACT_NS for one in told)
+    candidates = told if outweighs else together
+    cause, suspects = first_of(candidates), merged(candidates)
+    base = Base.of(anomalies, first, symptom=cause.symptom)
+    if _all_alike(first, failures, situation):
+        return base.everybody(Reason.ALL_ALIKE, area=first.area)
+    if len(situation.members) == 1 and situation.expected != 1:
+        return base.nobody(Reason.NO_PEERS, area=cause.area)
+    if _outlived(candidates, anomalies, failures, situation):
+        return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
+    if len(ranks_of(suspects)) == 1:
+        return _one(base, cause, suspects, anomalies, failures, situation)
+    return _several(base, first, suspects, situation)
+
+
+def _one(
+    base: Base,
+    cause: Anomaly,
+    suspects: list[Suspect],
+    anomalies: list[Anomaly],
+    failures: list[Anomaly],
+    situation: Situation,
+) -> Decision:
+    """One that was the first for certain: named once its peers, or the job's silence, show that it has failed."""
+    named = base.named(_REASON[cause.grounds], suspects, area=cause.area)
+    reacted = any(one.grounds in ("cascade", "told_to_end") for one in anomalies)
+    if reacted or len(situation.members) == 1:
+        return named
+    rank = suspects[0].rank
+    if _may_go_on(rank, cause, failures, situation):
+        return placed(msgspec.structs.replace(base.nobody(Reason.PENDING_PEERS), severity="warning"), [cause])
+    return named if _waited(rank, cause, situation) else base.nobody(Reason.PENDING_PEERS)
+
+
+def _inexact(one: Anomaly) -> int:
+    """How far off it may be when it is held against what is printed (ns)."""
+    return one.precision_ns + (COLLECTED_NS if one.detector == SAMPLED else 0)
+
+
+_REASON = {
+    "own_error": Reason.OWN_ERROR,
+    "own_death": Reason.OWN_DEATH,
+    "vanished": Reason.VANISHED,
+    "rank_fault": Reason.RANK_FAULT,
+}
+
+
+def _all_alike(first: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
+    alike = [one for one in failures if one.grounds == first.grounds and one.templates == first.templates]
+    ranks = {suspect.rank for one in alike for suspect in one.suspects}
+    return len(ranks) > 1 and len(ranks) >= 0.9 * len(situation.members)
+
+
+def _several(base: Base, first: Anomaly, suspects: list[Suspect], situation: Situation) -> Decision:
+    """Several that may each have been the first: named only where they are all of one node, among others."""
+    ranks = {suspect.rank for suspect in suspects if suspect.rank is not None}
+    nodes = {situation.members.get(rank, "") for rank in ranks}
+    on_node = [rank for rank, node in situation.members.items() if node in nodes]
+    if len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node):
+        return base.named(Reason.ONE_NODE, suspects, area=first.area)
+    return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
+
+
+def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
+    """Whether long enough was waited for the peers' reaction.
+
+    A process that raised and lives on has not failed yet; one that is silent for a window has, unless it is its node's
+    producer that is silent.
+    """
+    unknown = rank in situation.living or rank in situation.unobserved
+    return situation.now >= first.end + situation.window_ns and not unknown
+
+
+def _may_go_on(rank: int | None, fault: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
+    """Whether a node's word is all that is known against a rank that may go on, in a job that may.
+
+    Then it warns of a place: it pages, and names, once anything has stopped.
+    """
+    failed = any(one.grounds != "rank_fault" for one in failures) or rank in situation.exited
+    return not failed and (rank in situation.speaking or situation.may_go_on(fault))
+
+
+def _outlived(
+    candidates: list[Anomaly], anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation
+) -> bool:
+    """Whether those of whom only their nodes reported faults lived on until others had failed of their own.
+
+    Who speaks after another has failed, or says that it has lost a peer rather than its device, and prints no error of
+    its own before, is not known to have failed first.
+    """
+    if any(one.grounds != "rank_fault" for one in candidates):
+        return False
+    ranks = ranks_of(merged(candidates))
+    shown = [one for one in failures if one.grounds != "rank_fault"]
+    own = [one for one in shown if ranks_of(one.suspects) & ranks]
+    others = [one for one in shown if not ranks_of(one.suspects) & ranks]
+    return any(
+        all(came_before(one, mine) for mine in own) and all(_lived(rank, one, anomalies, situation) for rank in ranks)
+        for one in others
+    )
+
+
+def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
+    """Whether a rank is seen to have lived when another failed."""
+    if rank is None:
+        return False
+    lost = [one for one in anomalies if one.grounds == "cascade" and rank in one.victims]
+    spoke = situation.spoke.get(rank, 0) > latest(failure) + 2 * SECOND
+    return spoke or any(not came_before(one, failure) for one in lost)
