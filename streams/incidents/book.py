@@ -159,10 +159,7 @@ class IncidentBook:
             unobserved=view.unobserved_since(window.start),
             finished=view.finished,
             regular=self.state.regular,
-            spoke={rank: one.last_log for rank, one in concerned.items() if one.last_log is not None},
-            speaking=[
-                rank for rank, one in concerned.items() if one.spoke.earlier and not one.spoke.overdue(window.end)
-            ],
+            spoke={rank: one.spoke for rank, one in concerned.items()},
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)

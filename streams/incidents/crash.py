@@ -12,6 +12,7 @@ import msgspec
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
 from streams.incidents.situation import COLLECTED_NS, SAMPLED, SECOND, Situation, came_before, latest
+from streams.rhythm import Rhythm
 
 EXACT_NS = 10 * SECOND
 """A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
@@ -38,6 +39,8 @@ def crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situatio
         return base.nobody(Reason.NO_PEERS, area=cause.area)
     if _outlived(candidates, anomalies, failures, situation):
         return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
+    if _lost_a_peer(candidates, anomalies, failures, situation):
+        return placed(only_cascades(anomalies, situation), candidates)
     if len(ranks_of(suspects)) == 1:
         return _one(base, cause, suspects, anomalies, failures, situation)
     return _several(base, first, suspects, situation)
@@ -104,10 +107,11 @@ def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
 def _may_go_on(rank: int | None, fault: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
     """Whether a node's word is all that is known against a rank that may go on, in a job that may.
 
-    Then it warns of a place: it pages, and names, once anything has stopped.
+    Then it warns of a place: it pages, and names, once anything has stopped. A process that its node has killed for
+    want of memory does not go on.
     """
     failed = any(one.grounds != "rank_fault" for one in failures) or rank in situation.exited
-    return not failed and (rank in situation.speaking or situation.may_go_on(fault))
+    return not failed and fault.area != "memory" and situation.may_go_on(fault, rank)
 
 
 def _outlived(
@@ -135,5 +139,40 @@ def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situati
     if rank is None:
         return False
     lost = [one for one in anomalies if one.grounds == "cascade" and rank in one.victims]
-    spoke = situation.spoke.get(rank, 0) > latest(failure) + 2 * SECOND
+    spoke = situation.spoke.get(rank, Rhythm()).last > latest(failure) + 2 * SECOND
     return spoke or any(not came_before(one, failure) for one in lost)
+
+
+def _lost_a_peer(
+    candidates: list[Anomaly], anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation
+) -> bool:
+    """Whether one of whom only its node reported a fault spoke on, then lost a peer like others, and one of those is
+    silent: whom they all have lost may be that one.
+    """
+    ranks = ranks_of(merged(candidates))
+    shown = [one for one in failures if one.grounds != "rank_fault"]
+    if any(ranks_of(one.suspects) & ranks for one in shown) or any(one.grounds != "rank_fault" for one in candidates):
+        return False
+    reported, silent = _reported([one for one in anomalies if one.grounds == "cascade"], situation)
+    spoke = [situation.spoke.get(-1 if rank is None else rank, Rhythm()).last for rank in ranks]
+    by_then = max(latest(one) for one in candidates) + 2 * SECOND
+    return bool(silent) and ranks <= reported and min(spoke) > by_then
+
+
+def _reported(cascades: list[Anomaly], situation: Situation) -> tuple[set[int], list[int]]:
+    """The ranks that report the loss of a peer, and those that do not."""
+    reported = {rank for one in cascades for rank in one.victims}
+    return reported, sorted(set(situation.members) - reported)
+
+
+def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """The decision where nobody is known to have failed of its own."""
+    cascades = [one for one in anomalies if one.grounds == "cascade"]
+    base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
+    if cascades and all(situation.survived(one, anomalies) for one in cascades):
+        return base.nobody(Reason.SURVIVED)
+    reported, silent = _reported(cascades, situation)
+    observed = not set(silent) & set(situation.unobserved)
+    if len(silent) == 1 and observed and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
+        return base.nobody(Reason.SILENT_ONE)
+    return base.nobody(Reason.ONLY_CASCADES)

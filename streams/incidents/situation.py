@@ -7,6 +7,7 @@ import msgspec
 from schemas.results import Anomaly
 from streams.incidents.decision import ranks_of
 from streams.regular_lines import REACHES_NS, Regular, going_on, regular_until, went_on
+from streams.rhythm import OVERDUE_PAUSES, Rhythm
 
 SECOND = 1_000_000_000
 STANDSTILL = frozenset({"no_iteration", "stack_minority", "collective_laggard", "stopped_process"})
@@ -28,8 +29,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
     last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
     ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
-    rhythm, ``spoke`` when ranks that are suspected last printed anything, ``speaking`` those of them that are not yet
-    silent for longer than they usually are.
+    rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything.
     """
 
     members: dict[int, str]
@@ -46,8 +46,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     expected: int | None = None
     timed: bool = False
     regular: dict[str, Regular] = {}
-    spoke: dict[int, int] = {}
-    speaking: list[int] = []
+    spoke: dict[int, Rhythm] = {}
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""
@@ -107,13 +106,20 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def _lines_went_on(self, failure: Anomaly, ranks: set[int]) -> bool:
         """Whether the job's lines went on after a failure, and its ranks' own unless they were silent before."""
         since, by_then = failure.onset - inexactness(failure), _by_then(failure)
-        told = [self.spoke[rank] for rank in ranks if rank in self.spoke]
+        told = [self.spoke[rank].last for rank in ranks if rank in self.spoke]
         if any(since - REACHES_NS <= time <= by_then + REACHES_NS for time in told):
             return False
         return went_on(regular_until(self.regular, since), by_then)
 
-    def may_go_on(self, failure: Anomaly) -> bool:
-        """Whether nothing shows yet that a failure has stopped its job: what came before it has not failed to come."""
+    def may_go_on(self, failure: Anomaly, rank: int | None) -> bool:
+        """Whether nothing shows yet that a failure has stopped its rank, or else its job.
+
+        What came regularly until then has not failed to come: lines of the rank's own where it prints any, else
+        iterations, or what others print.
+        """
+        own = self.spoke.get(-1 if rank is None else rank, Rhythm())
+        if own.earlier and own.last >= earliest(failure) - OVERDUE_PAUSES * max(own.pause, own.earlier):
+            return not own.overdue(self.now)
         if self.iterated is not None:
             return self.now < self.iterated + self.silence_ns
         return going_on(regular_until(self.regular, earliest(failure)), self.now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly
-from streams.incidents.crash import crash, first_of
+from streams.incidents.crash import crash, first_of, only_cascades
 from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import hang
 from streams.incidents.situation import SECOND, STANDSTILL, Situation, came_before
@@ -90,7 +90,7 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     lost = [one for one in anomalies if one.grounds == "cascade" and not situation.survived(one, anomalies)]
     if gone_on and not own and not lost:
         return _gone_on(Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom), gone_on)
-    return _cascades(anomalies, situation)
+    return only_cascades(anomalies, situation)
 
 
 def _of_one_standstill(stalls: list[Anomaly]) -> list[Anomaly]:
@@ -147,16 +147,3 @@ def _uncontradicted(
     if not decision.suspects or not apart or apart & ranks_of(decision.suspects):
         return decision
     return msgspec.structs.replace(decision, verdict="ambiguous", reason=Reason.SOURCES_DISAGREE, suspects=[])
-
-
-def _cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    cascades = [one for one in anomalies if one.grounds == "cascade"]
-    base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
-    if cascades and all(situation.survived(one, anomalies) for one in cascades):
-        return base.nobody(Reason.SURVIVED)
-    reported = {rank for one in cascades for rank in one.victims}
-    silent = sorted(set(situation.members) - reported)
-    observed = not set(silent) & set(situation.unobserved)
-    if len(silent) == 1 and observed and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
-        return base.nobody(Reason.SILENT_ONE)
-    return base.nobody(Reason.ONLY_CASCADES)

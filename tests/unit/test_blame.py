@@ -59,7 +59,7 @@ def printing(until: float, every: float = 10, **changes: object) -> Situation:
     times = Rhythm(at(until), int(every * 10**9), int(every * 10**9))
     values: dict[str, object] = {
         "regular": {"step": Regular(at(-600), times)},
-        "spoke": dict.fromkeys(range(RANKS), at(until)),
+        "spoke": dict.fromkeys(range(RANKS), times),
     }
     return situation(**(values | changes))  # type: ignore[arg-type]
 
@@ -212,15 +212,20 @@ TABLE: list[Row] = [
     ("a GPU is lost and iterations go on", Reason.SURVIVED, [], [fault(5)], situation(iterated=at(19))),
     ("a GPU is lost and all that is printed goes on", Reason.SURVIVED, [], [fault(5)], printing(95)),
     ("a GPU is lost and some lines still come", Reason.PENDING_PEERS, [], [fault(5)], printing(35, now=40)),
-    ("a GPU is lost, its rank falls silent and others print on", Reason.RANK_FAULT, [5], [fault(5)], printing(95, now=120, spoke={5: at(9)})),
+    ("a GPU is lost, its rank falls silent and others print on", Reason.RANK_FAULT, [5], [fault(5)], printing(95, now=120, spoke={5: Rhythm(at(9), 10**10, 10**10)})),
     ("a GPU is lost and nobody prints any more", Reason.RANK_FAULT, [5], [fault(5)], printing(9)),
     ("a GPU is lost and iterations are not yet late", Reason.PENDING_PEERS, [], [fault(5)], situation(now=12, iterated=at(9.9))),
     ("a GPU is lost, nobody minds, and much later another rank fails", Reason.OWN_ERROR, [2], [fault(5), error(2, 92), cascade(*others(2), start=90)], printing(95, now=120)),
     ("a GPU is lost, nobody minds, and much later a peer is lost", Reason.ONLY_CASCADES, [], [fault(5), cascade(*others(2, 3), start=90)], printing(95, now=120)),
     ("a GPU is lost, and its rank loses a peer that fails", Reason.SEVERAL_CANDIDATES, [], [fault(5), error(2, 19, "b"), cascade(*others(2), start=20)], situation()),
-    ("a GPU is lost, and its rank prints on after another has failed", Reason.SEVERAL_CANDIDATES, [], [fault(5), error(2, 19, "b"), cascade(*others(2, 5), start=20)], situation(spoke={5: at(25)})),
-    ("a GPU is lost, and its rank is silent when another fails", Reason.RANK_FAULT, [5], [fault(5), error(2, 19, "b"), cascade(*others(2, 5), start=20)], situation(spoke={5: at(9)})),
-    ("a GPU is lost, its rank fails, then another", Reason.RANK_FAULT, [5], [fault(5), error(5, 13), error(2, 19, "b"), cascade(*others(2), start=20)], situation(spoke={5: at(25)})),
+    ("a GPU is lost, and its rank prints on after another has failed", Reason.SEVERAL_CANDIDATES, [], [fault(5), error(2, 19, "b"), cascade(*others(2, 5), start=20)], situation(spoke={5: Rhythm(at(25))})),
+    ("a GPU is lost, and its rank is silent when another fails", Reason.RANK_FAULT, [5], [fault(5), error(2, 19, "b"), cascade(*others(2, 5), start=20)], situation(spoke={5: Rhythm(at(9))})),
+    ("memory runs out on one, and others print on", Reason.RANK_FAULT, [4], [fault(4, area="memory", symptom="memory")], printing(35, now=40, spoke={})),
+    ("a GPU is lost, its rank falls silent while others print", Reason.RANK_FAULT, [5], [fault(5)], printing(35, now=40, spoke={5: Rhythm(at(9), 10**10, 10**10)})),
+    ("a GPU is lost, its rank never printed, others print on", Reason.PENDING_PEERS, [], [fault(5)], printing(35, now=40, spoke={})),
+    ("a GPU is lost, its rank speaks on and loses a peer, and one is silent", Reason.SILENT_ONE, [], [fault(5), cascade(*others(2), start=20)], situation(spoke={5: Rhythm(at(25))})),
+    ("a GPU is lost, and all lose a peer", Reason.RANK_FAULT, [5], [fault(5), cascade(*others(), start=20)], situation(spoke={5: Rhythm(at(25))})),
+    ("a GPU is lost, its rank fails, then another", Reason.RANK_FAULT, [5], [fault(5), error(5, 13), error(2, 19, "b"), cascade(*others(2), start=20)], situation(spoke={5: Rhythm(at(25))})),
     ("of two GPUs one is lost first for certain", Reason.RANK_FAULT, [5], [sampled(5, 9, 60), sampled(2, 29, 10), cascade(0, start=30)], situation()),
     ("of two GPUs either may be the first", Reason.SEVERAL_CANDIDATES, [], [sampled(5, 59, 60), sampled(2, 29, 10), cascade(0, start=60)], situation()),
     ("a GPU is lost in the last sample before an error that came after", Reason.SEVERAL_CANDIDATES, [], [sampled(5, 29, 60), error(2, 25, "b"), cascade(*others(2, 5), start=30)], situation()),
@@ -534,7 +539,6 @@ def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
         unobserved=[to[rank] for rank in known.unobserved],
         exited={to[rank]: end for rank, end in known.exited.items()},
         spoke={to[rank]: time for rank, time in known.spoke.items()},
-        speaking=[to[rank] for rank in known.speaking],
     )
     decision = decide([renamed(one, to) for one in anomalies], renewed)
     assert (decision.reason, named(decision)) == (reason, sorted(to[rank] for rank in suspects))
