@@ -12,6 +12,7 @@ import msgspec
 
 from streams.printed import Printed
 from streams.rhythm import OVERDUE_PAUSES, Rhythm
+from streams.view import AttemptWindow
 
 SECOND = 1_000_000_000
 MOST_REGULAR = 256
@@ -77,3 +78,17 @@ def went_on(regular: list[Regular], time: int) -> bool:
 def going_on(regular: list[Regular], now: int) -> bool:
     """Whether all of them still come: none is overdue."""
     return bool(regular) and not any(one.rhythm.overdue(now) for one in regular)
+
+
+def repeated_by(rank: int, window: AttemptWindow) -> int | None:
+    """When a rank last printed again what it had printed in an earlier window, null where it did not.
+
+    An error and what follows from it are new lines; a program that has ended prints none of its old ones.
+    """
+    table = window.printed
+    if rank not in table.ranks:
+        return None
+    column = table.ranks.index(rank)
+    before = {line.signature for line, told in zip(table.lines, table.before[:, column], strict=True) if told}
+    lines = [one for summary in window.of(rank) for one in summary.signatures if not one.chatter]
+    return max((one.last for one in lines if one.signature in before), default=None)

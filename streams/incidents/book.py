@@ -16,7 +16,7 @@ from streams.incidents.decision import Decision, Reason, ranks_of
 from streams.incidents.hardware_beside import beside, kept, stands_beside
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
-from streams.regular_lines import Regular, with_printed
+from streams.regular_lines import Regular, repeated_by, with_printed
 from streams.stall import StallRule, over, silence_ns
 from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
@@ -47,7 +47,7 @@ class Open(msgspec.Struct, kw_only=True):
     """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id.
 
     ``support`` are findings of supporting detectors from shortly before it on, of whatever family; ``stacks`` is what
-    stacks said first and of late.
+    stacks said first and of late; ``repeated`` when those whom it suspects last printed what they had printed before.
     """
 
     first: str
@@ -55,6 +55,7 @@ class Open(msgspec.Struct, kw_only=True):
     anomalies: list[Anomaly]
     support: list[Anomaly] = []
     stacks: list[StacksSeen] = []
+    repeated: dict[int, int] = {}
     latest: Incident | None = None
     quiet: int = 0
 
@@ -145,6 +146,9 @@ class IncidentBook:
     ) -> Incident | None:
         suspected = {suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None}
         concerned = {rank: view.members[rank] for rank in sorted(suspected) if rank in view.members}
+        if incident.family == "standstill":
+            told = {rank: time for rank in concerned if (time := repeated_by(rank, window)) is not None}
+            incident.repeated = incident.repeated | told
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
@@ -160,6 +164,7 @@ class IncidentBook:
             finished=view.finished,
             regular=self.state.regular,
             spoke={rank: one.spoke for rank, one in concerned.items()},
+            repeated=incident.repeated,
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)

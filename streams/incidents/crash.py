@@ -61,7 +61,8 @@ def _one(
         return named
     rank = suspects[0].rank
     if _may_go_on(rank, cause, failures, situation):
-        return placed(msgspec.structs.replace(base.nobody(Reason.PENDING_PEERS), severity="warning"), [cause])
+        pending = msgspec.structs.replace(base.nobody(Reason.PENDING_PEERS), severity="warning")
+        return placed(pending, [cause]) if cause.grounds == "rank_fault" else pending
     return named if _waited(rank, cause, situation) else base.nobody(Reason.PENDING_PEERS)
 
 
@@ -105,27 +106,45 @@ def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
 
 
 def _may_go_on(rank: int | None, fault: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
-    """Whether a node's word is all that is known against a rank that may go on, in a job that may.
+    """Whether a passing fault or error is all that is known against a rank that may go on, in a job that may.
 
     Then it warns of a place: it pages, and names, once anything has stopped. A process that its node has killed for
-    want of memory does not go on.
+    want of memory does not go on; one that has caught its error is not known to have failed at all.
     """
-    failed = any(one.grounds != "rank_fault" for one in failures) or rank in situation.exited
-    return not failed and fault.area != "memory" and situation.may_go_on(fault, rank)
+    if rank in situation.exited or not all(_passing(one, situation) for one in [fault, *failures]):
+        return False
+    return fault.grounds == "own_error" or situation.may_go_on(fault, rank)
+
+
+def _passing(candidate: Anomaly, situation: Situation) -> bool:
+    """Whether what is known against a rank need not have ended it.
+
+    What its node reports need not reach the program, unless it is that it was killed; and who prints on as before after
+    an error has caught it.
+    """
+    if candidate.grounds == "rank_fault":
+        return candidate.area != "memory"
+    return candidate.grounds == "own_error" and _printed_on(candidate, situation)
+
+
+def _printed_on(candidate: Anomaly, situation: Situation) -> bool:
+    """Whether those whom it names printed on as before: later than it may have been, and not within two seconds."""
+    by_then = max(latest(candidate), candidate.onset + 2 * SECOND)
+    return all(situation.repeated.get(suspect.rank or 0, 0) >= by_then for suspect in candidate.suspects)
 
 
 def _outlived(
     candidates: list[Anomaly], anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation
 ) -> bool:
-    """Whether those of whom only their nodes reported faults lived on until others had failed of their own.
+    """Whether those against whom only passing faults and errors are known lived on until others failed of their own.
 
-    Who speaks after another has failed, or says that it has lost a peer rather than its device, and prints no error of
-    its own before, is not known to have failed first.
+    Who speaks after another has failed, or says that it has lost a peer, and prints no further error of its own before,
+    is not known to have failed first.
     """
-    if any(one.grounds != "rank_fault" for one in candidates):
+    if not all(_passing(one, situation) for one in candidates):
         return False
     ranks = ranks_of(merged(candidates))
-    shown = [one for one in failures if one.grounds != "rank_fault"]
+    shown = [one for one in failures if not _passing(one, situation)]
     own = [one for one in shown if ranks_of(one.suspects) & ranks]
     others = [one for one in shown if not ranks_of(one.suspects) & ranks]
     return any(
@@ -146,23 +165,15 @@ def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situati
 def _lost_a_peer(
     candidates: list[Anomaly], anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation
 ) -> bool:
-    """Whether one of whom only its node reported a fault spoke on, then lost a peer like others, and one of those is
-    silent: whom they all have lost may be that one.
+    """Whether those against whom only passing faults and errors are known printed on as before, then lost a peer.
+
+    Who fails prints that, and not as its last word that somebody else has.
     """
     ranks = ranks_of(merged(candidates))
-    shown = [one for one in failures if one.grounds != "rank_fault"]
-    if any(ranks_of(one.suspects) & ranks for one in shown) or any(one.grounds != "rank_fault" for one in candidates):
-        return False
-    reported, silent = _reported([one for one in anomalies if one.grounds == "cascade"], situation)
-    spoke = [situation.spoke.get(-1 if rank is None else rank, Rhythm()).last for rank in ranks]
-    by_then = max(latest(one) for one in candidates) + 2 * SECOND
-    return bool(silent) and ranks <= reported and min(spoke) > by_then
-
-
-def _reported(cascades: list[Anomaly], situation: Situation) -> tuple[set[int], list[int]]:
-    """The ranks that report the loss of a peer, and those that do not."""
-    reported = {rank for one in cascades for rank in one.victims}
-    return reported, sorted(set(situation.members) - reported)
+    own = [one for one in failures if ranks_of(one.suspects) & ranks]
+    lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
+    passing = all(_passing(one, situation) for one in own) and all(_printed_on(one, situation) for one in candidates)
+    return passing and ranks <= lost
 
 
 def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -171,7 +182,8 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
-    reported, silent = _reported(cascades, situation)
+    reported = {rank for one in cascades for rank in one.victims}
+    silent = sorted(set(situation.members) - reported)
     observed = not set(silent) & set(situation.unobserved)
     if len(silent) == 1 and observed and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
         return base.nobody(Reason.SILENT_ONE)

@@ -29,7 +29,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
     last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
     ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
-    rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything.
+    rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated`` when they
+    last printed what they had printed before.
     """
 
     members: dict[int, str]
@@ -47,6 +48,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     timed: bool = False
     regular: dict[str, Regular] = {}
     spoke: dict[int, Rhythm] = {}
+    repeated: dict[int, int] = {}
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""

@@ -223,8 +223,13 @@ TABLE: list[Row] = [
     ("memory runs out on one, and others print on", Reason.RANK_FAULT, [4], [fault(4, area="memory", symptom="memory")], printing(35, now=40, spoke={})),
     ("a GPU is lost, its rank falls silent while others print", Reason.RANK_FAULT, [5], [fault(5)], printing(35, now=40, spoke={5: Rhythm(at(9), 10**10, 10**10)})),
     ("a GPU is lost, its rank never printed, others print on", Reason.PENDING_PEERS, [], [fault(5)], printing(35, now=40, spoke={})),
-    ("a GPU is lost, its rank speaks on and loses a peer, and one is silent", Reason.SILENT_ONE, [], [fault(5), cascade(*others(2), start=20)], situation(spoke={5: Rhythm(at(25))})),
-    ("a GPU is lost, and all lose a peer", Reason.RANK_FAULT, [5], [fault(5), cascade(*others(), start=20)], situation(spoke={5: Rhythm(at(25))})),
+    ("a GPU is lost, its rank speaks on and loses a peer, and one is silent", Reason.SILENT_ONE, [], [fault(5), cascade(*others(2), start=20)], situation(repeated={5: at(15)})),
+    ("an error that is caught, then a peer is lost, and one is silent", Reason.SILENT_ONE, [], [error(5, 9), cascade(*others(2), start=20)], situation(repeated={5: at(15)})),
+    ("a GPU is lost, its rank is not heard as before, and all lose a peer", Reason.RANK_FAULT, [5], [fault(5), cascade(*others(), start=20)], situation(repeated={5: at(9)})),
+    ("an error, and the clean-up after it, and one is silent", Reason.OWN_ERROR, [5], [error(5, 9), cascade(*others(2), start=20)], situation(repeated={5: at(8)})),
+    ("an error that is caught, then memory runs out on another", Reason.SEVERAL_CANDIDATES, [], [error(5, 9), fault(2, 20, area="memory"), cascade(*others(2), start=20)], situation(repeated={5: at(15)})),
+    ("an error that is caught, then another dies", Reason.SEVERAL_CANDIDATES, [], [error(5, 9), anomaly("own_death", [2], start=20, onset=20), cascade(*others(2), start=20)], situation(repeated={5: at(15)})),
+    ("a GPU is lost, its rank speaks on, and all lose a peer", Reason.ONLY_CASCADES, [], [fault(5), cascade(*others(), start=20)], situation(repeated={5: at(15)})),
     ("a GPU is lost, its rank fails, then another", Reason.RANK_FAULT, [5], [fault(5), error(5, 13), error(2, 19, "b"), cascade(*others(2), start=20)], situation(spoke={5: Rhythm(at(25))})),
     ("of two GPUs one is lost first for certain", Reason.RANK_FAULT, [5], [sampled(5, 9, 60), sampled(2, 29, 10), cascade(0, start=30)], situation()),
     ("of two GPUs either may be the first", Reason.SEVERAL_CANDIDATES, [], [sampled(5, 59, 60), sampled(2, 29, 10), cascade(0, start=60)], situation()),
@@ -539,6 +544,7 @@ def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
         unobserved=[to[rank] for rank in known.unobserved],
         exited={to[rank]: end for rank, end in known.exited.items()},
         spoke={to[rank]: time for rank, time in known.spoke.items()},
+        repeated={to[rank]: time for rank, time in known.repeated.items()},
     )
     decision = decide([renamed(one, to) for one in anomalies], renewed)
     assert (decision.reason, named(decision)) == (reason, sorted(to[rank] for rank in suspects))
