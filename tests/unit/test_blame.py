@@ -428,6 +428,31 @@ def test_how_bad_it_is_follows_from_what_is_decided_on(anomalies: list[Anomaly],
     assert decide(anomalies, situation(iterated=at(100))).severity == severity
 
 
+@pytest.mark.parametrize(
+    ("anomalies", "severity", "places"),
+    [
+        ([fault(5)], "warning", ["node02"]),
+        ([fault(5, area="code")], None, []),
+        (
+            [
+                msgspec.structs.replace(
+                    fault(None, area="network"), suspects=[Suspect(rank=None, node="node01", score=0.5, why="w")]
+                )
+            ],
+            None,
+            ["node01"],
+        ),
+    ],
+)
+def test_broken_hardware_that_the_job_lives_through_warns_of_its_place(
+    anomalies: list[Anomaly], severity: str | None, places: list[str]
+) -> None:
+    decision = decide(anomalies, situation(iterated=at(60)))
+    assert (decision.reason, decision.severity, named(decision)) == (Reason.SURVIVED, severity, [])
+    assert [one.node for one in decision.places] == places
+    assert all(one.rank is None for one in decision.places)
+
+
 def test_one_traced_rank_stands_for_those_that_it_shares_tensors_with() -> None:
     decision = decide([slow("slow_and_changed", 2, 3), slow("what_if_workers", 2)], situation())
     assert (named(decision), decision.reason) == ([2], Reason.WHAT_IF_WORKERS)
@@ -515,6 +540,17 @@ def test_without_any_one_anomaly_no_innocent_rank_becomes_the_suspect(row: Row) 
         if any(one.severity != "info" for one in left):
             left.sort(key=lambda one: one.severity == "info")
             assert set(named(decide(left, known))) <= guilty
+
+
+def test_what_an_incident_took_up_from_before_it_is_not_the_latest() -> None:
+    earlier = msgspec.structs.replace(outside(2), severity="info")
+    assert named(decide([stall(30), outside(5, start=30), earlier], situation())) == [5]
+
+
+def test_what_was_found_before_the_iteration_that_a_standstill_began_with_is_of_an_earlier_one() -> None:
+    earlier = msgspec.structs.replace(outside(2, start=-10), severity="info", onset=at(-12))
+    decision = decide([stall(30), earlier], situation())
+    assert (named(decision), decision.reason) == ([], Reason.NOTHING_OBSERVED)
 
 
 def test_a_rank_that_has_lost_its_peer_before_is_not_named_for_an_error_of_its_own() -> None:

@@ -17,8 +17,8 @@ CAUGHT = (
     "OSError: [Errno 5] Input/output error: /data/shard-17"
 )
 LOST = (
-    "[Rank {0}] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was "
-    "a network error, NCCL version 2.21.5"
+    "[Rank {0}] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there "
+    "was a network error, NCCL version 2.21.5"
 )
 
 
