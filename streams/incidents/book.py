@@ -29,6 +29,8 @@ KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
 CONTEXT_NS = 30_000_000_000
 STANDING_WINDOWS = 9
+MOST_HEARD = 32
+"""Of more ranks that are suspected nobody is named by what one of them prints."""
 
 
 class Resolution(Enum):
@@ -146,7 +148,7 @@ class IncidentBook:
     ) -> Incident | None:
         suspected = {suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None}
         concerned = {rank: view.members[rank] for rank in sorted(suspected) if rank in view.members}
-        if incident.family == "standstill":
+        if incident.family == "standstill" and len(concerned) <= MOST_HEARD:
             told = {rank: time for rank in concerned if (time := repeated_by(rank, window)) is not None}
             incident.repeated = incident.repeated | told
         situation = Situation(

@@ -16,8 +16,8 @@ from streams.incidents.situation import SECOND, STANDSTILL, Situation, came_befo
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
-CONTEXT_NS = 600 * SECOND
-"""How long before a symptom a fault of a node may lie and still have to do with it."""
+CONTEXT_NS = 750 * SECOND
+"""How long before a symptom a fault of a node may lie and still have to do with it: watchdogs wait ten minutes."""
 
 
 def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:

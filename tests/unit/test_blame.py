@@ -241,6 +241,8 @@ TABLE: list[Row] = [
     ("a GPU is lost before or after a standstill in which its rank stands apart", Reason.RANK_FAULT, [5], [stall(), outside(5), fault(5, 40, precision_ns=60 * 10**9)], situation()),
     ("an error before or after a standstill in which another stands apart", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), error(2, 30, precision_ns=20 * 10**9)], situation()),
     ("a node reports a fault, then peers are lost", Reason.NODE_FAULT, [], [fault(None), cascade(*others(), onset=12)], situation()),
+    ("a node reports a fault, and watchdogs the loss of peers ten minutes later", Reason.NODE_FAULT, [], [fault(None), cascade(*others(), start=620)], situation(now=700)),
+    ("a node reports a fault, and much later peers are lost", Reason.ONLY_CASCADES, [], [fault(None), cascade(*others(), start=900)], situation(now=1000)),
     ("a node reports a fault, then the job stands still", Reason.NODE_FAULT, [], [fault(None, 8), stall()], situation()),
     ("a node reports a fault, and a stack tells", Reason.OUTSIDE_COMMUNICATION, [5], [fault(None, 8), stall(), outside(5)], situation()),
     ("a node reports a fault, and a rank its error", Reason.OWN_ERROR, [6], [fault(None), error(6), cascade(*others(6))], situation()),
