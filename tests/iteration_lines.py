@@ -56,6 +56,7 @@ LINES = [
         "megatron old, overflowing",
         " iteration       10/  500000 | consumed samples: 80 | elapsed time per iteration (ms): 12.5 | load_balancing_loss: 1.2E-02 | lm loss: NaN | loss scale: 4294967296.0 | num zeros: 12 | params norm: inf |",
         {
+            "consumed_samples": 80,
             "elapsed_time_per_iteration_ms": 12.5,
             "load_balancing_loss": 0.012,
             "lm_loss": "nan",
@@ -115,7 +116,13 @@ LINES = [
     Sample(
         "megatron fork with equals signs",
         " iteration=        1/  317892 | consumed_samples=         768 | elapsed_time_per_iteration_ms=29570.0 | learning_rate=9.4372e-09 | lm loss=11.167250 | grad_norm=6.363 |",
-        {"elapsed_time_per_iteration_ms": 29570, "learning_rate": 9.4372e-09, "lm_loss": 11.16725, "grad_norm": 6.363},
+        {
+            "consumed_samples": 768,
+            "elapsed_time_per_iteration_ms": 29570,
+            "learning_rate": 9.4372e-09,
+            "lm_loss": 11.16725,
+            "grad_norm": 6.363,
+        },
         1,
         317892,
     ),

@@ -4,7 +4,8 @@ Ranks that train together share the duration of a step, so one rank's word stand
 is that holds the others up is for the contrast of ranks to say. A verified shift (``streams/shift.py``) is a hint until
 it has lasted ``least_s``; steps during which somebody's phase turned, as for a checkpoint or an evaluation, do not
 count. Where steps take longer but as many tokens a second are done, or the size of the batch changes, the steps have
-become others.
+become others. Where all own work of all ranks takes longer by one factor from one step on and stays there, they most
+likely have (``streams/alike.py``): nothing that breaks does that.
 """
 
 from __future__ import annotations
@@ -17,19 +18,23 @@ from statistics import median
 import msgspec
 
 from schemas.results import Anomaly, Series, Severity
+from streams.alike import Alike, scaled_together
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.names import STEP_TIME, in_common
 from streams.lines.phases import QUIET_PHASES
 from streams.shift import Level, ShiftRule, Track, Watcher
 from streams.stall import over
-from streams.timers import scale_ns
+from streams.timers import kind_of_timer, scale_ns
 from streams.view import AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 MOST_NAMES = 8
+MOST_TIMERS = 32
 RATES = frozenset({"tokens_per_s", "tflops", "mfu"})
 BATCH = "global_batch_size"
+CONSUMED = "consumed_samples"
+"""Samples so far: what it grows by in a step is the size of its batch, where that is not printed."""
 _WHOLE = re.compile(r"(?:total|step|iteration|iter|batch)(?:_time|_duration)?_m?s$")
 
 
@@ -68,10 +73,16 @@ class Pace(msgspec.Struct, kw_only=True):
 
 
 class JobDriftState(msgspec.Struct, kw_only=True):
-    """Series by printed name; ``batch`` is the size of the batch that was last printed."""
+    """Series by printed name; ``batch`` is the size of the batch that was last told.
+
+    ``consumed`` is the last iteration and the samples until then. ``drifts`` are the latest shifts of ranks' own
+    timers, by timer and rank.
+    """
 
     paces: dict[str, Pace] = {}
     batch: float | None = None
+    consumed: tuple[int, float] | None = None
+    drifts: dict[str, dict[int, Alike]] = {}
 
 
 @lru_cache(maxsize=4096)
@@ -99,6 +110,7 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
     """Watches step times and rates of the job as such."""
 
     name = "job_drift"
+    version = 2
     config_type = JobDriftConfig
     state_type = JobDriftState
 
@@ -114,8 +126,9 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a window, while a shift stands."""
         turns = sorted({summary.phase_time for summary in window.summaries if summary.phase_time is not None})
-        speakers, since = self._speakers(window)
-        for name, series in speakers:
+        self._drifted(window)
+        since = self._batch_since(window)
+        for name, series in self._speakers(window):
             self._take(name, series, turns, since)
             self.state.paces[name].end = window.end
         if over(view):
@@ -123,35 +136,31 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         standing = [name for name, pace in sorted(self.state.paces.items()) if self._stands(pace, window.end)]
         return [self._finding(view, window, standing)] if standing else []
 
-    def _speakers(self, window: AttemptWindow) -> tuple[list[tuple[str, Series]], int]:
-        """Each series as the rank has it whose word counts: the lowest that prints it, as long as it does.
+    def _speakers(self, window: AttemptWindow) -> list[tuple[str, Series]]:
+        """Each series as the rank has it whose word counts: the lowest that prints it, as long as it does."""
+        counted = []
+        for name, told in window.series.items():
+            if not common_of(name) or len(self.state.paces.keys() | {name}) > MOST_NAMES:
+                continue
+            pace = self.state.paces.get(name)
+            speaker = pace.rank if pace is not None else -1
+            rank, series = next((one for one in told if one[0] == speaker), None) or min(told, key=lambda one: one[0])
+            self._listen(name, rank, window)
+            if self.state.paces[name].rank == rank:
+                counted.append((name, series))
+        return counted
 
-        And the iteration before which steps in this window are of another batch size.
-        """
-        found: dict[str, tuple[int, Series]] = {}
-        batches: dict[int, Series] = {}
+    def _drifted(self, window: AttemptWindow) -> None:
+        """Remember the latest shift of each timer of own work."""
         for summary in window.summaries:
             rank = summary.identity.rank
-            for series in summary.series if rank is not None else ():
-                if rank is not None and series.name == BATCH:
-                    batches.setdefault(rank, series)
-                elif rank is not None and self._counts(series.name, rank, found):
-                    found[series.name] = (rank, series)
-        for name, (rank, _) in found.items():
-            self._listen(name, rank, window)
-        since = self._batch(batches[min(batches)]) if batches else -1
-        counted = [(name, one) for name, (rank, one) in sorted(found.items()) if self.state.paces[name].rank == rank]
-        return counted, since
-
-    def _counts(self, name: str, rank: int, found: dict[str, tuple[int, Series]]) -> bool:
-        if not common_of(name):
-            return False
-        pace = self.state.paces.get(name)
-        if len(self.state.paces.keys() | found.keys() | {name}) > MOST_NAMES:
-            return False
-        if name not in found:
-            return True
-        return rank == pace.rank if pace is not None else rank < found[name][0]
+            for drift in summary.drifts if rank is not None else ():
+                timers = self.state.drifts
+                if kind_of_timer(drift.metric) == "own" and len(timers.keys() | {drift.metric}) <= MOST_TIMERS:
+                    seconds = drift.after * scale_ns(drift.metric) / SECOND
+                    timers.setdefault(drift.metric, {})[rank or 0] = Alike(
+                        iteration=drift.iteration, ratio=drift.after / drift.before, seconds=seconds
+                    )
 
     def _listen(self, name: str, rank: int, window: AttemptWindow) -> None:
         """Whose word counts from now on; where it is another rank's, all begins anew."""
@@ -161,17 +170,37 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
             self.state.paces[name] = Pace(rank=rank)
             self._watchers.pop(name, None)
 
-    def _batch(self, series: Series) -> int:
-        """A step of another batch size is another step; returns the iteration of the last change, -1 without one."""
+    def _batch_since(self, window: AttemptWindow) -> int:
+        """The iteration before which steps in this window are of another batch size, -1 if they are not.
+
+        A step of another batch size is another step: all that is known of their pace begins anew.
+        """
         since = -1
-        for iteration, value in zip(series.iterations, series.values, strict=True):
-            if value is not None and self.state.batch not in (None, value):
+        for iteration, size in self._sizes(window):
+            if self.state.batch not in (None, size):
                 since = iteration
                 for name, pace in self.state.paces.items():
                     self.state.paces[name] = Pace(rank=pace.rank, iteration=pace.iteration, end=pace.end)
                 self._watchers = {}
-            self.state.batch = value if value is not None else self.state.batch
+            self.state.batch = size
         return since
+
+    def _sizes(self, window: AttemptWindow) -> list[tuple[int, float]]:
+        """Sizes of batches by iteration, as the lowest rank prints them, or by the samples so far."""
+        if told := window.series.get(BATCH):
+            _, series = min(told, key=lambda one: one[0])
+            return [
+                (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
+            ]
+        found = []
+        if told := window.series.get(CONSUMED):
+            _, series = min(told, key=lambda one: one[0])
+            for at, value in zip(series.iterations, series.values, strict=True):
+                before, after = self.state.consumed, (at, value) if value is not None else None
+                if before is not None and after is not None and after[0] > before[0] and after[1] > before[1]:
+                    found.append((at, (after[1] - before[1]) / (after[0] - before[0])))
+                self.state.consumed = after
+        return found
 
     def _take(self, name: str, series: Series, turns: list[int], since: int) -> None:
         pace = self.state.paces[name]
@@ -213,6 +242,7 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         first, shift = pace.first, pace.shift
         assert first is not None and shift is not None
         explained = self._explained(steps, window)
+        together = "" if explained or first != shift else self._together(first, window)
         lasted = pace.time - first.time
         warns = lasted >= self.config.least_s * SECOND and not explained and view.phase not in QUIET_PHASES
         severity: Severity = "warning" if warns else "info"
@@ -223,14 +253,22 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
             axis="time",
             layer="metric",
             symptom="slowdown",
-            area="workload" if explained else "unknown",
+            area="workload" if explained or together else "unknown",
             grounds="other_steps" if explained else "job_shift",
             severity=severity,
             text=_said(name, first, shift),
-            peers=explained or "the job against its own past; ranks that train together share it",
+            peers=explained or together or "the job against its own past; ranks that train together share it",
             iteration=first.iteration,
             phase=view.phase,
         )
+
+    def _together(self, level: Level, window: AttemptWindow) -> str:
+        """Which timers of all ranks took the same turn, where they are most of a step; empty where they are not."""
+        whole = Alike(iteration=level.iteration, ratio=level.after / level.before, seconds=level.after)
+        reporters = {name: len(told) for name, told in window.series.items() if name in self.state.drifts}
+        timers = scaled_together(whole, self.state.drifts, reporters)
+        said = f"all ranks' own work ({', '.join(timers)}) takes longer by as much since then"
+        return f"{said}, as with larger inputs or other settings" if timers else ""
 
     def _explained(self, steps: list[str], window: AttemptWindow) -> str:
         """Why steps that take longer are no slowness, or that fewer are done while steps take as long as before."""

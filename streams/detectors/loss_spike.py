@@ -3,33 +3,32 @@
 Far above is by a ratio to the median and by so many deviations, in logarithms too: what is close to zero varies by
 factors, for many reports at a time, so how far it goes from its median by nature is remembered for long. A loss that
 may be negative or zero has no ratio. What comes back at once is information, as are gradients and the losses of parts,
-which swing in healthy jobs; a loss that stays up is a warning. A rank is named only where its own series rose alone,
-and those of all others only after it.
+which swing in healthy jobs; a loss that stays up is a warning, unless it is falling again, as training does that goes
+on. A rank is named only where its own series rose alone, stayed up, and those of all others rose only after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import exp, log
 from statistics import median
 
 import msgspec
 
-from schemas.results import Anomaly, Series, Severity
+from schemas.results import Anomaly, Severity, Suspect
 from streams.checks import require
+from streams.complete_steps import Step, Steps
 from streams.detectors.registry import JobDetector, register
+from streams.forerunners import Alone, Forerunners
 from streams.numerics import kind_of, stages_of
 from streams.robust import spread, usual
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
 MOST_NAMES = 8
-MOST_PENDING = 512
-MOST_WAITING = 262_144
-"""Values of ranks that wait for others, of one series."""
 LONGEST = 50.0
 """Logarithm of the largest factor that is reckoned with."""
-MOST_HABITUAL = 64
+IN_NATS = frozenset({"lm_loss"})
+"""Losses that are known to be cross entropies."""
 
 
 class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +38,14 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
     reports. By their logarithms it must be as many deviations above it as the last ``swings`` reports were from the
     medians before them; where these are more than ``varying``, ``varying_least`` of them are asked for.
 
-    It stays up if ``stay`` reports stand out before ``recovered`` in a row do not; after ``settled`` reports the level
-    is the usual one. One rank alone comes before all others by at most ``ahead`` reports, of at least ``reporters``
-    ranks; it does not once ``recovered`` of its own are usual again. Who has reported nothing for ``patience_windows``
-    windows is not waited for, nor is an iteration that was first reported as long ago.
+    It stays up if ``stay`` reports stand out before ``recovered`` in a row do not, more than a hard file has. It falls
+    again while the later half of the last ``2 * stay`` reports lies below the earlier half by a share of ``falling`` of
+    how far that was up. A cross entropy must rise by ``least_nats`` to be worth a warning. After ``settled`` reports
+    the level is the usual one.
+
+    One rank alone comes before all others by at most ``ahead`` reports, of at least ``reporters`` ranks. Who has
+    reported nothing for ``patience_windows`` windows is not waited for, nor is an iteration that was first reported as
+    long ago.
     """
 
     loss_ratio: float = 1.5
@@ -54,7 +57,9 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
     swings: int = 512
     varying: float = 0.25
     varying_least: int = 128
-    stay: int = 10
+    stay: int = 20
+    falling: float = 0.1
+    least_nats: float = 0.05
     recovered: int = 3
     settled: int = 256
     reporters: int = 3
@@ -64,7 +69,11 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         counts = ("past", "least", "stay", "recovered", "settled", "reporters", "ahead", "patience_windows")
         swings = ("swings", "varying", "varying_least")
-        require(self, above_0=("loss_ratio", "gradient_ratio", "sigmas", *swings, *counts), shares=("floor",))
+        require(
+            self,
+            above_0=("loss_ratio", "gradient_ratio", "sigmas", "least_nats", *swings, *counts),
+            shares=("floor", "falling"),
+        )
         if self.least > self.past:
             raise ValueError("loss_spike: least <= past must hold")
 
@@ -72,7 +81,7 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
 class Rise(msgspec.Struct, kw_only=True):
     """Reports that stand out: the first, how many, the highest, how many in a row have not since, the usual value.
 
-    ``rank`` is the one whose own series rose before the others'.
+    ``alone`` is the rank whose own series rose before the others'.
     """
 
     iteration: int
@@ -81,42 +90,23 @@ class Rise(msgspec.Struct, kw_only=True):
     highest: float
     count: int = 1
     below: int = 0
-    rank: int | None = None
+    alone: Alone | None = None
     latest: list[float] = []
 
 
-class Waiting(msgspec.Struct, array_like=True):
-    """An iteration that some ranks have not reported yet: the end of the window in which somebody did.
-
-    ``told`` are values, the earliest time of each and the ranks whose it is, ``count`` of them in all: mostly all
-    ranks show the same.
-    """
-
-    end: int
-    count: int = 0
-    told: list[tuple[float, int, list[int]]] = []
-
-
 class Course(msgspec.Struct, kw_only=True):
-    """One series of the job: the usual values of late, those of iterations that some ranks have not reported yet.
+    """One series of the job: the usual values of late, and the steps of all ranks that are not complete yet.
 
     ``swings`` are the logarithms of usual values as shares of the medians before them; ``signed`` says that one was
-    negative or zero. ``reporters`` has the latest iteration of each rank and the window's end in which it came.
-    ``alone`` is the rank that stood out alone, at which iteration and time, ``waited`` for how many reports, of which
-    the last ``normal`` did not stand out; ``habitual`` ones had before.
+    negative or zero.
     """
 
+    steps: Steps = msgspec.field(default_factory=Steps)
     past: list[float] = []
     swings: list[float] = []
     signed: bool = False
-    pending: dict[int, Waiting] = {}
-    reporters: dict[int, tuple[int, int]] = {}
-    judged_to: int = -1
     rise: Rise | None = None
-    alone: tuple[int, int, int] | None = None
-    waited: int = 0
-    normal: int = 0
-    habitual: list[int] = []
+    forerunners: Forerunners = msgspec.field(default_factory=Forerunners)
 
 
 class LossSpikeState(msgspec.Struct, kw_only=True):
@@ -130,6 +120,7 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
     """Holds losses and gradient norms against their own recent past."""
 
     name = "loss_spike"
+    version = 2
     config_type = LossSpikeConfig
     state_type = LossSpikeState
 
@@ -152,23 +143,12 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
             if kind_of(name) == "none" or not self._has_room(name):
                 continue
             course = self.state.courses.setdefault(name, Course())
-            groups = list(_together(told))
-            latest: dict[int, tuple[int, int]] = {}
-            for ranks, series, _ in groups:
-                latest.update(dict.fromkeys(ranks, (series.iterations[-1], window.end)))
-            course.reporters.update(latest)
-            if _is_anew(course):
+            if course.steps.take(told, window.end):
                 # What was usual before, and what rose, is not judged by any more.
-                course = Course(habitual=course.habitual, signed=course.signed, reporters=latest)
-                self.state.courses[name] = course
-            for ranks, series, times in groups:
-                for iteration, time, value in zip(series.iterations, times, series.values, strict=True):
-                    if value is not None and iteration > course.judged_to:
-                        waiting = course.pending.get(iteration)
-                        if waiting is None:
-                            waiting = course.pending[iteration] = Waiting(window.end)
-                        waiting.count += len(ranks)
-                        waiting.told.append((value, time, ranks))
+                course.forerunners.alone = None
+                self.state.courses[name] = Course(
+                    steps=course.steps, forerunners=course.forerunners, signed=course.signed
+                )
 
     def _has_room(self, name: str) -> bool:
         """Whether a series is watched: the loss itself before gradients, and those before the losses of parts."""
@@ -180,55 +160,38 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
             del courses[last]
         return True
 
-    def _ready(self, course: Course, window: AttemptWindow) -> list[int]:
-        """Iterations that everybody has reported who reports at all, or that have waited long enough, in order."""
-        since = window.end - self.config.patience_windows * (window.end - window.start)
-        latest = set(course.reporters.values())
-        if any(end <= since for _, end in latest):
-            course.reporters = {rank: one for rank, one in course.reporters.items() if one[1] > since}
-            latest = set(course.reporters.values())
-        low = min((iteration for iteration, _ in latest), default=None)
-        ready: list[int] = []
-        held = 0
-        for count, (at, waiting) in enumerate(sorted(course.pending.items(), reverse=True), 1):
-            held += waiting.count
-            full = count > MOST_PENDING or held > MOST_WAITING
-            if low is None or at <= low or waiting.end <= since or full or ready:
-                ready.append(at)
-        return ready[::-1]
-
     def _judge(self, name: str, course: Course, window: AttemptWindow) -> tuple[Rise | None, Rise | None]:
         """The rise that began, and the one that stays, with the reports that are complete by now."""
         began = stays = None
-        for iteration in self._ready(course, window):
-            waiting = course.pending.pop(iteration)
-            if 2 * waiting.count < len(course.reporters):
-                continue
-            course.judged_to = iteration
+        since = window.end - self.config.patience_windows * (window.end - window.start)
+        for iteration, step in course.steps.complete(since):
             before = course.rise
-            self._step(name, course, iteration, waiting)
+            self._step(name, course, iteration, step)
             rise = course.rise
             began = rise if rise is not None and rise is not before else began
             stays = rise if rise is not None and rise.count >= self.config.stay else stays
         return began, stays
 
-    def _step(self, name: str, course: Course, iteration: int, waiting: Waiting) -> None:
-        values = waiting.told
-        value = median([one for one, _, ranks in values for _ in ranks]) if len(values) > 1 else values[0][0]
-        time = min(at for _, at, _ in values)
+    def _step(self, name: str, course: Course, iteration: int, step: Step) -> None:
+        value = step.value
         course.signed = course.signed or value <= 0
         center, limit = self._limit(name, course)
         if course.rise is not None:
-            self._go_on(course, course.rise, value, limit)
+            self._go_on(course, course.rise, step, limit)
         elif value > limit:
-            course.rise = Rise(iteration=iteration, time=time, usual=center, highest=value, latest=[value])
-            if course.alone is not None:
-                course.rise.rank, course.rise.iteration, course.rise.time = course.alone
+            course.rise = Rise(
+                iteration=iteration,
+                time=step.time,
+                usual=center,
+                highest=value,
+                latest=[value],
+                alone=course.forerunners.at_rise(),
+            )
         else:
             course.past = [*course.past, value][-self.config.past :]
             if center > 0 and value > 0:
                 course.swings = [*course.swings, log(value) - log(center)][-self.config.swings :]
-            self._stand_alone(course, iteration, waiting, limit)
+            course.forerunners.take(iteration, step, limit, self.config.ahead, self.config.reporters)
 
     def _limit(self, name: str, course: Course) -> tuple[float, float]:
         """The usual value, and above which one stands out."""
@@ -245,46 +208,30 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         ratio = config.gradient_ratio if kind_of(name) == "gradient" else config.loss_ratio
         return center, max(limit, center * max(ratio, exp(min(config.sigmas * swing, LONGEST))))
 
-    def _go_on(self, course: Course, rise: Rise, value: float, limit: float) -> None:
+    def _go_on(self, course: Course, rise: Rise, step: Step, limit: float) -> None:
+        value = step.value
         rise.latest = [*rise.latest, value][-self.config.past :]
         rise.highest = max(rise.highest, value)
         rise.count += value > limit
         rise.below = 0 if value > limit else rise.below + 1
+        if rise.alone is not None:
+            rise.alone.note(step)
         if rise.below >= self.config.recovered:
-            course.rise = course.alone = None
+            course.rise = None
         elif rise.count >= self.config.settled:
-            course.past, course.rise, course.alone = rise.latest, None, None
-
-    def _stand_alone(self, course: Course, iteration: int, waiting: Waiting, limit: float) -> None:
-        """Remember who stands out alone: a rank that does so often has its own kind of data."""
-        high = {rank: time for value, time, ranks in waiting.told if value > limit for rank in ranks}
-        if course.alone is not None:
-            course.waited += 1
-            course.normal = 0 if course.alone[0] in high else course.normal + 1
-            if course.waited > self.config.ahead or course.normal >= self.config.recovered:
-                course.alone = None
-        elif len(high) == 1 and waiting.count >= self.config.reporters:
-            ((rank, time),) = high.items()
-            if rank not in course.habitual:
-                course.alone, course.waited, course.normal = (rank, iteration, time), 0, 0
-        course.habitual = [*course.habitual, *(rank for rank in sorted(high) if rank not in course.habitual)][
-            -MOST_HABITUAL:
-        ]
+            course.past, course.rise = rise.latest, None
 
     def _finding(self, view: AttemptView, window: AttemptWindow, name: str, rise: Rise, *, stays: bool) -> Anomaly:
         signed = self.state.courses[name].signed
-        telling = kind_of(name) == "loss" and rise.usual > 0 and not signed
+        telling = kind_of(name) == "loss" and rise.usual > 0 and not signed and not self._passes(name, rise)
         severity: Severity = "warning" if stays and telling else "info"
         times = f", {rise.highest / rise.usual:.1f} times" if rise.usual > 0 and not signed else ", where"
-        suspects = []
-        # What came through earlier stages may have risen there.
-        if rise.rank is not None and not stages_of(view):
-            why = f"its own {name} rose at iteration {rise.iteration}, before that of any other rank"
-            suspects = [view.suspect(rise.rank, 0.8, why)]
+        suspects = self._ahead(view, name, rise)
+        began = rise.alone if suspects and rise.alone else rise
         return self.anomaly(
             window,
             name,
-            onset=rise.time,
+            onset=began.time,
             axis="space" if suspects else "time",
             layer="metric",
             symptom="numerics",
@@ -294,31 +241,27 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
             text=f"{name} up to {rise.highest:.4g}{times} its usual {rise.usual:.4g}"
             + (f", for {rise.count} reports" if stays else ""),
             peers="rose after it" if suspects else "every rank's alike, or one rank's alone is printed",
-            iteration=rise.iteration,
+            iteration=began.iteration,
             phase=view.phase,
             suspects=suspects,
         )
 
+    def _ahead(self, view: AttemptView, name: str, rise: Rise) -> list[Suspect]:
+        """The rank that rose before all others by its numbers and by its times, where no stage may have come first."""
+        alone = rise.alone
+        if alone is None or stages_of(view) or not alone.leads(rise.iteration, view.clock.step_ns):
+            return []
+        why = f"its own {name} rose at iteration {alone.iteration}, before that of any other rank"
+        return [view.suspect(alone.rank, 0.8, why)]
+
+    def _passes(self, name: str, rise: Rise) -> bool:
+        """Whether a loss that is up is coming down again, or is up by next to nothing."""
+        latest = rise.latest[-2 * self.config.stay :]
+        half = len(latest) // 2
+        before, now = median(latest[:half] or latest), median(latest[half:])
+        small = name in IN_NATS and now - rise.usual < self.config.least_nats
+        return small or before - now >= self.config.falling * (before - rise.usual)
+
 
 def _place(name: str) -> tuple[int, str]:
     return ("loss", "gradient", "other_loss").index(kind_of(name)), name
-
-
-def _is_anew(course: Course) -> bool:
-    """Whether iterations are counted anew, or the job has gone back to a checkpoint: most ranks stand before it."""
-    behind = sum(iteration < course.judged_to for iteration, _ in course.reporters.values())
-    return 2 * behind > len(course.reporters)
-
-
-def _together(told: list[tuple[int, Series]]) -> Iterator[tuple[list[int], Series, list[int]]]:
-    """The ranks that show the same, what it is, and the earliest time of each value."""
-    alike: dict[tuple[tuple[int, ...], tuple[float | None, ...]], list[tuple[int, Series]]] = {}
-    for rank, series in told:
-        alike.setdefault((tuple(series.iterations), tuple(series.values)), []).append((rank, series))
-    for found in alike.values():
-        if len(found) == 1:
-            ((rank, one),) = found
-            yield [rank], one, one.times
-            continue
-        times = [min(each) for each in zip(*(series.times for _, series in found), strict=True)]
-        yield [rank for rank, _ in found], found[0][1], times

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from detection_support import at, closed, named, new_view, run, series, summary
 
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Drift
 from streams.detectors.job_drift import JobDrift
 from streams.view import AttemptWindow
 
@@ -165,6 +165,57 @@ def test_another_batch_size_makes_other_steps() -> None:
     sizes = [64.0 if step < 60 else 128.0 for step in range(200)]
     assert findings(windows({STEP: risen(2.0), "global_batch_size": sizes})) == []
     assert findings(windows({STEP: risen(2.0), "global_batch_size": [64.0] * 200}))
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(128.0, set()), (64.0, {("job_shift", "info"), ("job_shift", "warning")})]
+)
+def test_samples_so_far_tell_the_size_of_a_batch(after: float, expected: set[tuple[str, str]]) -> None:
+    sizes = [64.0 if step < 60 else after for step in range(200)]
+    samples = [float(value) for value in np.cumsum(sizes)]
+    assert grounds(findings(windows({STEP: risen(2.0), "consumed_samples": samples}))) == expected
+
+
+def drifted(factors: Mapping[str, float], ranks: int = 4, iteration: int = 61) -> list[AttemptWindow]:
+    """The step of rank 7 doubles at iteration 61, and so did timers that took 0.4 s each by some factors."""
+    found = []
+    for window in windows({STEP: risen(2.0)}):
+        own = [
+            summary(
+                rank,
+                (window.start - at(0)) / 1e9,
+                phase="train",
+                series=[series(name, 1, [400.0], (window.start - at(0)) / 1e9) for name in factors],
+                drifts=[
+                    Drift(metric=name, iteration=iteration, time=at(60), before=400.0, after=400.0 * factor, steps=10)
+                    for name, factor in factors.items()
+                    if factor > 1 and rank < ranks and window.start == at(70)
+                ],
+            )
+            for rank in range(4)
+        ]
+        found.append(closed([*own, *window.of(7)], (window.start - at(0)) / 1e9))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("made", "area"),
+    [
+        (drifted({"forward_ms": 2.0, "data_ms": 2.1}), "workload"),
+        (drifted({"forward_ms": 2.0, "data_ms": 1.0}), "workload"),
+        (drifted({"forward_ms": 2.0, "data_ms": 1.3}), "unknown"),
+        (drifted({"forward_ms": 2.0, "data_ms": 2.0}, ranks=3), "unknown"),
+        (drifted({"forward_ms": 2.0, "data_ms": 2.0}, iteration=20), "unknown"),
+        (drifted({"forward_ms": 2.0}), "workload"),
+        (drifted({"forward_ms": 1.0}), "unknown"),
+    ],
+)
+def test_where_all_own_work_of_all_ranks_is_longer_by_as_much_the_steps_may_be_others(
+    made: list[AttemptWindow], area: str
+) -> None:
+    last = findings(made)[-1]
+    assert (last.area, last.severity, last.grounds) == (area, "warning", "job_shift")
+    assert ("larger inputs" in last.peers) == (area == "workload")
 
 
 def turning(window: AttemptWindow) -> AttemptWindow:

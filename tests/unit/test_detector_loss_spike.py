@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from detection_support import at, closed, named, new_view, run, series, summary
@@ -22,6 +23,14 @@ def usual(steps: int = 120, level: float = 2.5, share: float = 0.02, seed: int =
 
 def raised(values: Sequence[float], first: int, last: int, factor: float) -> list[float]:
     return [value * (factor if first <= step < last else 1.0) for step, value in enumerate(values)]
+
+
+def falling_again(reports: float) -> list[float]:
+    """Three times as high at report 60; of what it is up, a third is left after so many ``reports``."""
+    return [
+        value + (5.0 * float(np.exp((60 - step) / reports)) if step >= 60 else 0.0)
+        for step, value in enumerate(usual(200))
+    ]
 
 
 SIGNED = [float(value) for value in np.random.default_rng(1).normal(0, 0.1, 3000)]
@@ -59,7 +68,15 @@ def told(found: list[Anomaly]) -> list[tuple[str, str, int | None]]:
         ("lm_loss", raised(usual(), 60, 61, 3.0), [("spike", "info", 60)]),
         ("lm_loss", raised(usual(), 60, 65, 2.0), [("spike", "info", 60)]),
         ("lm_loss", raised(usual(), 65, 120, 2.0), [("spike", "info", 65), ("stays_up", "warning", 65)]),
-        ("loss", raised(usual(), 60, 120, 40.0), [("stays_up", "warning", 60)]),
+        ("loss", raised(usual(), 60, 120, 40.0), [("spike", "info", 60), ("stays_up", "warning", 60)]),
+        # One hard file of data.
+        ("lm_loss", raised(usual(), 60, 75, 2.0), [("spike", "info", 60)]),
+        ("lm_loss", falling_again(8.0), [("spike", "info", 60)]),
+        ("lm_loss", falling_again(30.0), [("spike", "info", 60)]),
+        ("lm_loss", falling_again(2000.0), [("spike", "info", 60), ("stays_up", "warning", 60)]),
+        # A cross entropy that is up by a thousandth, and a loss of which nobody knows the unit.
+        ("lm_loss", raised(usual(level=0.001), 60, 120, 2.0), [("spike", "info", 60)]),
+        ("loss", raised(usual(level=0.001), 60, 120, 2.0), [("spike", "info", 60), ("stays_up", "warning", 60)]),
         ("grad_norm", raised(usual(level=0.3, share=0.3), 60, 62, 20.0), [("spike", "info", 60)]),
         ("grad_norm", raised(usual(level=0.3, share=0.3), 60, 120, 20.0), [("spike", "info", 60)]),
         ("critic/vf_loss", raised(usual(), 60, 120, 4.0), [("spike", "info", 60)]),
@@ -203,6 +220,64 @@ def test_a_lone_hard_batch_of_a_rank_that_is_over_is_not_what_all_others_rose_af
     assert not any(named(found))
 
 
+def spiking(spikes: Mapping[int, Sequence[int]], since: int) -> dict[int, list[float]]:
+    """Four ranks with single spikes of their own, all of which rise at last."""
+    ranks = {rank: raised(usual(seed=rank), since, 120, 3.0) for rank in range(4)}
+    for rank, steps in spikes.items():
+        for step in steps:
+            ranks[rank][step] *= 3
+    return ranks
+
+
+@pytest.mark.parametrize(
+    ("spikes", "expected"),
+    [
+        ({2: [62, 63]}, {(2,)}),
+        ({2: [63]}, {(2,)}),
+        # It was over before the others rose.
+        ({2: [62]}, {()}),
+        # Others have stood out as long, and nothing came of it.
+        ({0: [40], 2: [63]}, {()}),
+        ({0: [40], 2: [62, 63]}, {(2,)}),
+        ({0: [40, 41], 2: [62, 63]}, {()}),
+    ],
+)
+def test_a_lone_rise_is_named_only_if_it_lasts_until_the_others_rise_and_longer_than_others_did(
+    spikes: dict[int, list[int]], expected: set[tuple[int, ...]]
+) -> None:
+    assert set(map(tuple, named(findings(windows(spiking(spikes, 64)))))) == expected
+
+
+def late(made: list[AttemptWindow], rank: int, seconds: int) -> list[AttemptWindow]:
+    """The same with one rank's times so much later."""
+    found = []
+    for window in made:
+        parts = [
+            msgspec.structs.replace(
+                one,
+                series=[
+                    msgspec.structs.replace(each, times=[time + at(seconds) - at(0) for time in each.times])
+                    for each in one.series
+                ],
+            )
+            if one.identity.rank == rank
+            else one
+            for one in window.summaries
+        ]
+        found.append(msgspec.structs.replace(window, summaries=parts))
+    return found
+
+
+@pytest.mark.parametrize(("lead", "seconds", "expected"), [(1, 0, {(2,)}), (1, 1, {()}), (3, 1, {(2,)}), (2, 3, {()})])
+def test_a_lead_that_is_no_more_than_how_a_rank_counts_is_none(
+    lead: int, seconds: int, expected: set[tuple[int, ...]]
+) -> None:
+    ranks = {rank: raised(usual(seed=rank), 64 - (lead if rank == 2 else 0), 120, 3.0) for rank in range(4)}
+    found = findings(late(windows(ranks), 2, seconds))
+    assert set(map(tuple, named(found))) == expected
+    assert {one.iteration for one in found} == {64 if expected == {()} else 64 - lead}
+
+
 def test_the_loss_itself_has_room_before_gradients_and_the_losses_of_parts() -> None:
     crowd = {f"a{number}_loss": [0.5] * 120 for number in range(12)}
     names = {**crowd, "a_grad_norm": [0.5] * 120, "lm_loss": raised(usual(), 60, 120, 3.0)}
@@ -212,7 +287,7 @@ def test_the_loss_itself_has_room_before_gradients_and_the_losses_of_parts() -> 
     ]
     detector = LossSpike()
     found = [one for each in run(detector, new_view(), parts) for one in each]
-    assert told(found) == [("stays_up", "warning", 60)]
+    assert ("stays_up", "warning", 60) in told(found)
     assert len(detector.state.courses) == 8
     assert {"a_grad_norm", "lm_loss"} < set(detector.state.courses)
 
@@ -231,8 +306,8 @@ def test_a_rank_whose_iterations_stand_still_holds_nobody_up(stuck: int) -> None
         told_at += [at_step] * len(run(detector, new_view(), [closed(parts, at_step)])[0])
     assert told_at[0] <= 240
     (course,) = detector.state.courses.values()
-    assert len(course.pending) <= 40
-    assert all(len(one.told) <= 4 for one in course.pending.values())
+    assert len(course.steps.pending) <= 40
+    assert all(len(one.told) <= 4 for one in course.steps.pending.values())
 
 
 def test_state_is_bounded() -> None:
@@ -242,7 +317,7 @@ def test_state_is_bounded() -> None:
     silent = windows({0: usual(10), 1: usual(5000)})
     run(detector, new_view(), silent[:1] + [closed([*one.of(1), summary(0, 0)], 10) for one in silent[1:]])
     assert len(detector.state.courses) <= 8
-    assert max(len(course.pending) for course in detector.state.courses.values()) <= 512
+    assert max(len(course.steps.pending) for course in detector.state.courses.values()) <= 512
 
 
 def test_a_config_that_cannot_work_is_refused() -> None:

@@ -95,17 +95,111 @@ def test_a_gradient_that_overflows_once_is_information(said: tuple[str, list[flo
 @pytest.mark.parametrize(
     "columns",
     [
-        [("grad_norm", [1.0, NAN, 1.0])],
-        [("grad_norm", [1.0, NAN, 1.0]), ("loss_scale", [1.0, 1.0, 1.0])],
-        [("grad_norm", [1.0, NAN, 1.0]), ("number_of_skipped_iterations", [1, 0, 0])],
-        [("lm_loss", [1.0, NAN, 1.0]), ("number_of_skipped_iterations", [0, 1, 0])],
+        [("grad_norm", [1.0, NAN, NAN])],
+        [("grad_norm", [1.0, NAN, NAN]), ("loss_scale", [1.0, 1.0, 1.0])],
+        [("grad_norm", [1.0, NAN, NAN]), ("number_of_skipped_iterations", [1, 0, 0])],
+        [("lm_loss", [1.0, NAN, NAN]), ("number_of_skipped_iterations", [0, 1, 1])],
+        # Some print 0 for a loss that is no number.
+        [("grad_norm", [1.0, NAN, NAN]), ("loss", [1.0, 0.0, 0.0])],
+        [("grad_norm", [1.0, NAN, NAN]), ("loss", [1.0, 2.0, NAN])],
+        [("actor/pg_loss", [1.0, NAN, NAN]), ("critic/vf_loss", [1.0, 1.0, 1.0])],
     ],
 )
-def test_without_a_skipped_step_or_with_a_loss_that_is_no_number_it_is_critical(
+def test_without_skipped_steps_or_a_loss_that_goes_on_or_with_a_loss_that_stays_no_number_it_is_critical(
     columns: list[tuple[str, Sequence[float]]],
 ) -> None:
     ((one,),) = findings(printed(*columns))
     assert (one.severity, one.grounds, one.iteration) == ("critical", "after_reduction", 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "grounds"),
+    [
+        ([("grad_norm", [1.0, NAN, 1.0])], "finite_again"),
+        ([("grad_norm", [1.0, NAN, 1.0]), ("loss_scale", [1.0, 1.0, 1.0])], "finite_again"),
+        ([("lm_loss", [1.0, NAN, 1.0]), ("number_of_skipped_iterations", [0, 1, 0])], "finite_again"),
+        ([("lm_loss", [1.0, NAN, 1.0, 1.0])], "finite_again"),
+        ([("loss", [1.0, 0.9, 0.8]), ("grad_norm", [1.0, NAN, NAN])], "loss_goes_on"),
+        ([("loss", [1.0, 0.9]), ("grad_norm", [1.0, NAN])], "loss_goes_on"),
+        ([("loss", [1.0] * 4), ("eval_loss", [1.0, NAN, NAN, NAN])], "loss_goes_on"),
+        ([("loss", [NAN] * 3), ("number_of_skipped_iterations", [1.0] * 3)], "loss_goes_on"),
+    ],
+)
+def test_what_is_finite_again_or_did_the_loss_no_harm_is_information(
+    columns: list[tuple[str, Sequence[float]]], grounds: str
+) -> None:
+    ((one,),) = findings(printed(*columns))
+    assert (one.severity, one.grounds, one.suspects) == ("info", grounds, [])
+
+
+def test_a_single_report_warns_until_the_next_shows_whether_it_stays() -> None:
+    fine, bad = printed(("lm_loss", [1.0, 1.0, NAN])), printed(("lm_loss", [NAN] * 3), start=10, first=4)
+    again = printed(("lm_loss", [1.0] * 3), start=10, first=4)
+    for second, expected in ((bad, ("critical", 3)), (again, ("info", 3))):
+        (first,), (other,) = findings(fine, second)
+        assert (first.severity, first.iteration) == ("warning", 3)
+        assert (other.severity, other.iteration) == expected
+
+
+def test_a_part_that_stays_no_number_for_long_beside_a_loss_that_goes_on_is_a_warning_and_gradients_page() -> None:
+    for name, severity in (("critic/vf_loss", "warning"), ("grad_norm", "critical")):
+        seen = findings(printed(("loss", [1.0] * 50), (name, [1.0, *[NAN] * 49])))
+        assert [one.severity for found in seen for one in found] == [severity]
+
+
+def test_a_rank_that_was_finite_again_before_the_others_showed_it_did_not_begin_it() -> None:
+    values = {rank: [1.0, NAN if rank == 5 else 1.0, 1.0, 1.0, NAN, NAN] for rank in range(8)}
+    ((one,),) = findings(window(values))
+    assert (named([one]), one.severity, one.iteration) == ([[]], "critical", 5)
+
+
+def counted(first: Mapping[int, int], late_s: Mapping[int, float], bad: Mapping[int, int]) -> AttemptWindow:
+    """Ten steps of a second: the number that a rank gives the first, how late its clock is, its first bad number."""
+    return closed(
+        summary(
+            rank,
+            0,
+            series=[
+                series(
+                    "lm_loss",
+                    number,
+                    [NAN if number + step >= bad.get(rank, 8) else 1.0 for step in range(10)],
+                    late_s.get(rank, 0.0),
+                )
+            ],
+        )
+        for rank, number in first.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "late_s", "bad", "expected"),
+    [
+        ({}, {}, {5: 7}, [5]),
+        ({}, {rank: 0.1 * rank % 0.3 for rank in range(8)}, {5: 7}, [5]),
+        # It counts from 0: its 7 is the others' 8.
+        ({5: 1}, {}, {5: 7}, []),
+        # Its clock may be behind by a step as well.
+        ({}, {5: 1.0}, {5: 7}, []),
+        # It was first by more than that.
+        ({5: 1}, {}, {5: 5}, [5]),
+        # All others count from 0.
+        (dict.fromkeys({0, 1, 2, 3, 4, 6, 7}, 1), {}, {5: 9, **dict.fromkeys({0, 1, 2, 3, 4, 6, 7}, 8)}, []),
+    ],
+)
+def test_a_lead_that_is_no_more_than_how_a_rank_counts_is_none(
+    lower: dict[int, int], late_s: dict[int, float], bad: dict[int, int], expected: list[int]
+) -> None:
+    first = {rank: 1 - lower.get(rank, 0) for rank in range(8)}
+    ((one,),) = findings(counted(first, late_s, bad))
+    assert named([one]) == [expected]
+
+
+def test_stages_that_count_differently_do_not_tell_which_came_first() -> None:
+    stages = {rank: 1 - (rank < 2) for rank in range(8)}
+    made = counted(stages, {}, dict.fromkeys((2, 4, 6), 7) | {0: 7})
+    whole = [summary(rank, 0, layout=LAYOUT, series=made.of(rank)[0].series) for rank in range(8)]
+    assert named(findings(closed(whole))[0]) == [[]]
 
 
 def test_a_loss_scale_that_begins_high_is_no_trouble_and_one_that_never_settles_is() -> None:
@@ -161,7 +255,7 @@ def test_of_pipeline_stages_the_first_that_shows_it_is_named_where_the_one_befor
             rank,
             0,
             layout=LAYOUT,
-            series=[] if rank in silent else [series(name, 1, [1.0, NAN if rank in bad else 1.0, 1.0], 0)],
+            series=[] if rank in silent else [series(name, 1, [1.0, *[NAN if rank in bad else 1.0] * 2], 0)],
         )
         for rank in range(8)
     )
@@ -173,7 +267,12 @@ def test_of_pipeline_stages_the_first_that_shows_it_is_named_where_the_one_befor
 def test_all_ranks_of_the_first_stage_that_shows_it_are_told_where_they_share_its_tensors() -> None:
     layout = {"tp": 2, "pp": 2, "dp": 2, "world": 8}
     made = closed(
-        summary(rank, 0, layout=layout, series=[series("activation_norm", 1, [1.0, NAN if rank in (4, 5) else 1.0], 0)])
+        summary(
+            rank,
+            0,
+            layout=layout,
+            series=[series("activation_norm", 1, [1.0, *[NAN if rank in (4, 5) else 1.0] * 2], 0)],
+        )
         for rank in range(8)
     )
     assert named(findings(made)[0]) == [[4, 5]]
@@ -206,7 +305,9 @@ def test_a_series_that_never_was_finite_hides_no_other_and_counts_once_it_was() 
         return printed(("mtp_1_loss", mtp), ("lm_loss", loss), start=start, first=first)
 
     found = findings(
-        at(0, 1, [NAN] * 3, [1.0] * 3), at(10, 4, [NAN, 1.0, 1.0], [1.0] * 3), at(20, 7, [1.0, NAN, NAN], [1.0] * 3)
+        at(0, 1, [NAN] * 3, [1.0] * 3),
+        at(10, 4, [NAN, 1.0, 1.0], [1.0] * 3),
+        at(20, 7, [1.0, NAN, NAN], [1.0, NAN, NAN]),
     )
     assert [[(one.severity, one.iteration) for one in each] for each in found] == [[("info", 1)], [], [("critical", 8)]]
     assert "finite before" in found[2][0].peers
@@ -217,5 +318,5 @@ def test_a_series_that_never_was_finite_hides_no_other_and_counts_once_it_was() 
 def test_the_loss_scales_of_two_models_are_told_apart() -> None:
     scales = ("actor/loss_scale", [65536.0] * 3), ("critic/loss_scale", [1024.0] * 3)
     fine = printed(*scales, ("actor/grad_norm", [1.0] * 3))
-    _, (one,) = findings(fine, printed(*scales, ("actor/grad_norm", [NAN, 1.0, 1.0]), start=10, first=4))
-    assert (one.severity, one.iteration) == ("critical", 4)
+    _, (one,) = findings(fine, printed(*scales, ("actor/grad_norm", [NAN, NAN, 1.0, NAN, NAN]), start=10, first=4))
+    assert (one.severity, one.iteration) == ("critical", 7)

@@ -62,6 +62,14 @@ def parted(raw: str) -> str:
     return _HUMP.sub("_", raw).lower()
 
 
+SAMPLES, BATCH = "consumed_samples", "global_batch_size"
+
+
 def kept(found: list[Reading | None]) -> list[Reading]:
-    """The readings among what was found, without those that only say where the line stands."""
-    return [one for one in found if one is not None and one.name not in IDENTITY]
+    """The readings among what was found, without those that only say where the line stands.
+
+    The samples so far are kept where nothing else tells the size of a batch.
+    """
+    readings = [one for one in found if one is not None]
+    sized = any(one.name == BATCH for one in readings)
+    return [one for one in readings if one.name not in IDENTITY or (one.name == SAMPLES and not sized)]

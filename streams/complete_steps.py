@@ -1,0 +1,120 @@
+"""One series of all ranks, step by step, each step once everybody has reported it who reports at all.
+
+Windows part lines at any place, and ranks come, go, stand still, or begin anew from a checkpoint; nobody is waited for
+without end, and what waits is bounded. Most ranks show the same after a reduction, so equal series are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+import msgspec
+
+from schemas.results import Series
+
+MOST_PENDING = 512
+MOST_WAITING = 262_144
+"""Values of ranks that wait for others, of one series."""
+
+
+class Step(msgspec.Struct, array_like=True):
+    """A step that some ranks have not reported yet: the end of the window in which somebody did.
+
+    ``told`` are values, the earliest time of each and the ranks whose it is, ``count`` of them in all.
+    """
+
+    end: int
+    count: int = 0
+    told: list[tuple[float, int, list[int]]] = []
+
+    @property
+    def value(self) -> float:
+        """The median over ranks."""
+        if len(self.told) == 1:
+            return self.told[0][0]
+        return median(value for value, _, ranks in self.told for _ in ranks)
+
+    @property
+    def time(self) -> int:
+        """When it was first reported."""
+        return min(time for _, time, _ in self.told)
+
+    def above(self, limit: float) -> dict[int, int]:
+        """The ranks whose value is above a limit, and when they reported it."""
+        return {rank: time for value, time, ranks in self.told if value > limit for rank in ranks}
+
+    def lag(self, rank: int) -> float | None:
+        """How much later than most others a rank reported it (ns), null where nobody else did, or it did not."""
+        own = [time for _, time, ranks in self.told if rank in ranks]
+        others = [time for _, time, ranks in self.told for one in ranks if one != rank]
+        return own[0] - median(others) if own and others else None
+
+
+class Steps(msgspec.Struct, kw_only=True):
+    """Steps that wait by iteration; each rank's latest iteration and the window's end in which it came."""
+
+    pending: dict[int, Step] = {}
+    reporters: dict[int, tuple[int, int]] = {}
+    judged_to: int = -1
+
+    def take(self, told: list[tuple[int, Series]], end: int) -> bool:
+        """One window's reports; returns whether most ranks stand before what was judged, so that all begins anew."""
+        groups = list(_together(told))
+        latest: dict[int, tuple[int, int]] = {}
+        for ranks, series, _ in groups:
+            latest.update(dict.fromkeys(ranks, (series.iterations[-1], end)))
+        self.reporters.update(latest)
+        behind = sum(iteration < self.judged_to for iteration, _ in self.reporters.values())
+        anew = 2 * behind > len(self.reporters)
+        if anew:
+            self.pending, self.reporters, self.judged_to = {}, latest, -1
+        for ranks, series, times in groups:
+            for iteration, time, value in zip(series.iterations, times, series.values, strict=True):
+                if value is not None and iteration > self.judged_to:
+                    step = self.pending.get(iteration)
+                    if step is None:
+                        step = self.pending[iteration] = Step(end)
+                    step.count += len(ranks)
+                    step.told.append((value, time, ranks))
+        return anew
+
+    def complete(self, since: int) -> Iterator[tuple[int, Step]]:
+        """Steps in order that all have reported who did so after ``since``, or that have waited from before it.
+
+        What fewer than half of them have reported tells nothing of the job and is left out.
+        """
+        for iteration in self._ready(since):
+            step = self.pending.pop(iteration)
+            if 2 * step.count >= len(self.reporters):
+                self.judged_to = iteration
+                yield iteration, step
+
+    def _ready(self, since: int) -> list[int]:
+        latest = set(self.reporters.values())
+        if any(end <= since for _, end in latest):
+            self.reporters = {rank: one for rank, one in self.reporters.items() if one[1] > since}
+            latest = set(self.reporters.values())
+        low = min((iteration for iteration, _ in latest), default=None)
+        ready: list[int] = []
+        held = 0
+        for count, (at, step) in enumerate(sorted(self.pending.items(), reverse=True), 1):
+            held += step.count
+            full = count > MOST_PENDING or held > MOST_WAITING
+            if low is None or at <= low or step.end <= since or full or ready:
+                ready.append(at)
+        return ready[::-1]
+
+
+def _together(told: list[tuple[int, Series]]) -> Iterator[tuple[list[int], Series, list[int]]]:
+    """The ranks that show the same, what it is, and the earliest time of each value."""
+    alike: dict[tuple[tuple[int, ...], tuple[float | None, ...]], list[tuple[int, Series]]] = {}
+    for rank, series in told:
+        alike.setdefault((tuple(series.iterations), tuple(series.values)), []).append((rank, series))
+    for found in alike.values():
+        if len(found) == 1:
+            ((rank, one),) = found
+            yield [rank], one, one.times
+            continue
+        times = [min(each) for each in zip(*(series.times for _, series in found), strict=True)]
+        yield [rank for rank, _ in found], found[0][1], times
