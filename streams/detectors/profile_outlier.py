@@ -4,7 +4,8 @@ The statistic is EROICA's (arXiv 2506.08528): a share of the critical path over 
 peers of the same role and stage; the order of explanation is SysOM-AI's (GPU, then CPU, then system). A profile is one
 look at a job. So it singles a rank out only beside four peers or more, when most of several steps show the same, and
 when the rank waits less in collectives than they do; all else is told and names nobody. Nor is anybody named whose
-whole replica takes longer, nor who may always have done more by design.
+whole replica takes longer, who may always have done more by design, or who executes other things than peers of whom
+nothing tells the stages.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from streams.profiles import (
     totals,
 )
 from streams.robust import Bounds
+from streams.same_work import Work
 from streams.stall import over
 from streams.state import written
 from streams.view import AttemptView, AttemptWindow
@@ -207,7 +209,12 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         if all(one.changed for one in alone):
             return alone, "slow_function_and_changed"
         if is_by_position(view, [one.rank for one in alone], ratios):
-            return [], "slow_function_by_design"
+            # Logging, saving and loading are the host's.
+            on_device = all(one.why.kind == "gpu" and not Work(one.group.sketches).is_other(one.rank) for one in alone)
+            return [], "slow_kernel_by_place" if on_device else "slow_function_by_design"
+        alone = [one for one in alone if not self._has_other_part(view, one)]
+        if not alone:
+            return [], "slow_function_of_other_work"
         if any(elsewhere[one.rank] and not elsewhere[one.rank] & ratios.keys() for one in alone):
             return [], "slow_function_unseen"
         return alone, "slow_function"
@@ -216,6 +223,10 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         """Whether own work takes longer on other stages of the rank's replica as well."""
         least = 1 + self.config.elsewhere * (ratios[rank] - 1)
         return any(ratios.get(one, 1.0) > least for one in elsewhere)
+
+    def _has_other_part(self, view: AttemptView, one: _Slow) -> bool:
+        """Whether a rank of which nothing tells the stage executes what its peers do not: it may have another one."""
+        return "pp" not in view.coordinates(one.rank) and Work(one.group.sketches).is_other(one.rank)
 
     def _severity(self, worst: _Slow, *, many: bool, singled: bool) -> Severity:
         if many:

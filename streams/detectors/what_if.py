@@ -14,6 +14,7 @@ from schemas.events import Timeline
 from schemas.results import Anomaly, Area, Severity
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.places import is_by_position
 from streams.segments import check_segments
 from streams.view import AttemptView, AttemptWindow
 from streams.whatif import Player, WhatIf, what_if
@@ -176,7 +177,9 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         suspects = [
             view.suspect(ranks[place][0], score, why(result, slow, place)) for place in places if len(ranks[place]) == 1
         ]
-        blamed = {suspect.rank for suspect in suspects}
+        blamed = {suspect.rank for suspect in suspects if suspect.rank is not None}
+        # What a rank does between collectives may be its duty; a forward pass is none.
+        by_place = result.by_rank and bool(blamed) and is_by_position(view, blamed, view.members)
         slow_in = [at for at in range(len(result.steps)) if any(slow.flagged[place][at] for place in places)]
         return self.anomaly(
             window,
@@ -187,7 +190,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             symptom="slowdown",
             # Own time between collectives may be kernels or a late CPU.
             area="unknown" if result.by_rank and cause is Cause.WORKERS else _AREAS.get(cause, "unknown"),
-            grounds=cause.value,
+            grounds="what_if_by_place" if by_place else cause.value,
             severity=self._severity(result, cause),
             text=said(result, cause, slow, ranks, view.layout.get("tp", 1))
             + (f"; {dropped} traced steps before these were not played" if dropped else ""),
