@@ -12,7 +12,7 @@ import pytest
 from traced_job import TracedJob, even, slow_worker
 
 from producers.inputs import UnreadableRecording
-from producers.readers import op_timings
+from producers.readers import op_tables, op_timings
 from producers.recording import Recording, read_recording
 from producers.scan import Source
 from producers.times import EARLIEST
@@ -262,7 +262,7 @@ def test_of_more_rows_than_there_is_room_for_the_last_steps_are_kept(
 ) -> None:
     rows = len(SMALL["step"])
     for room, steps, left_out in ((rows - 1, {11, 12}, rows // 3), (rows // 3, {12}, rows * 2 // 3)):
-        monkeypatch.setattr(op_timings, "MOST_ROWS", room)
+        monkeypatch.setattr(op_tables, "MOST_ROWS", room)
         recording = read_recording(write(tmp_path, SMALL))
         assert {step for step, _ in timelines(recording)} == steps
         assert notes(recording)[f"rows beyond the {room} of the last steps"] == left_out
@@ -271,7 +271,7 @@ def test_of_more_rows_than_there_is_room_for_the_last_steps_are_kept(
 def test_of_a_step_that_is_too_large_by_itself_the_rest_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(op_timings, "MOST_ROWS", 20)
+    monkeypatch.setattr(op_tables, "MOST_ROWS", 20)
     monkeypatch.setattr(op_timings, "MOST_OPERATIONS", 5)
     recording = read_recording(write(tmp_path, SMALL))
     assert notes(recording)["rows beyond the 20 of the last steps"] == len(SMALL["step"]) - 20
@@ -294,25 +294,25 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     pq.write_table(table.append_column("rank", table["rank"]), tmp_path / "trace-X.parquet")
     source = Source(tmp_path / "trace-X.parquet", "trace-X.parquet", 1)
     with pytest.raises(ValueError, match="two columns of one name"):
-        op_timings.read(source)
+        op_tables.read(source)
 
 
 def test_a_table_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, SMALL) / "trace-X.parquet"
     source = Source(path, path.name, path.stat().st_size)
-    monkeypatch.setattr(op_timings, "MOST_UNPACKED", 1_000)
+    monkeypatch.setattr(op_tables, "MOST_UNPACKED", 1_000)
     with pytest.raises(ValueError, match="bytes unpacked"):
-        op_timings.read(source)
-    monkeypatch.setattr(op_timings, "MOST_UNPACKED", 10**9)
-    monkeypatch.setattr(op_timings, "MOST_STEPS", 2)
+        op_tables.read(source)
+    monkeypatch.setattr(op_tables, "MOST_UNPACKED", 10**9)
+    monkeypatch.setattr(op_tables, "MOST_STEPS", 2)
     with pytest.raises(ValueError, match="more than 2 steps"):
-        op_timings.read(source)
-    monkeypatch.setattr(op_timings, "MOST_SEEN", 9)
+        op_tables.read(source)
+    monkeypatch.setattr(op_tables, "MOST_SEEN", 9)
     with pytest.raises(ValueError, match="rows, more than 9"):
-        op_timings.read(source)
-    monkeypatch.setattr(op_timings, "MOST_BYTES", source.size - 1)
+        op_tables.read(source)
+    monkeypatch.setattr(op_tables, "MOST_BYTES", source.size - 1)
     with pytest.raises(ValueError, match=f"file of {source.size} bytes"):
-        op_timings.read(source)
+        op_tables.read(source)
 
 
 def test_a_slow_worker_is_slow_in_the_table_too(tmp_path: Path) -> None:
