@@ -39,10 +39,9 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
         Cause.SEVERAL: f"workers explain {shares.workers:.0%} of that, stages {shares.stages:.0%}, variation "
         f"{shares.variation:.0%}, communication {shares.communication:.0%}",
     }
-    aside = f", {result.replicas_aside} of the replicas not traced in most of them" if result.replicas_aside else ""
     return (
         f"a step takes {_seconds(result.played_s)} and would take {_seconds(result.ideal_s)} if every operation took "
-        f"what its kind usually does (S = {result.slowdown:.2f} over {len(result.steps)} steps{aside}); "
+        f"what its kind usually does (S = {result.slowdown:.2f} over {len(result.steps)} steps{_not_there(result)}); "
         f"{to_what[cause]}"
     )
 
@@ -98,6 +97,16 @@ def _replicas(result: WhatIf, slow: Slow) -> str:
     numbers = {result.replicas[replica] for _, replica in slow.longer}
     one = len(numbers) == 1
     return f"data-parallel {'replica' if one else 'replicas'} {rank_ranges(numbers)} {'computes' if one else 'compute'}"
+
+
+def _not_there(result: WhatIf) -> str:
+    """What of the trace was not played."""
+    told = (
+        (result.replicas_aside, "of the replicas not traced in most of them"),
+        (result.left_aside, "more steps lack workers, or times, or follow another schedule"),
+        (result.untimed, "operations without a time that can be used take what is usual"),
+    )
+    return "".join(f", {count} {what}" for count, what in told if count)
 
 
 def _heaviest(result: WhatIf) -> int:

@@ -7,6 +7,7 @@ beginning of the step.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,26 @@ LONGEST_S = 1e6
 _WHOLE = ("dp_rank", "stage", "rank", "step")
 _MEASURED = ("start_ts", "duration")
 _OPTIONAL = ("mb_id", "mc")
+_NUMBER = "seq_id"
+"""Of an operation among those of its kind of its worker and step; read where it is a whole number."""
+UNTIMED = "rows whose start or duration is no number, negative or beyond all bounds; they count without a time"
+LOST = "rows without a start or anything else that tells their order; their worker's step is not played"
 Numbers = npt.NDArray[np.int64]
 
 
 class Timings(msgspec.Struct, frozen=True):
     """The usable rows of a table as columns, by step, rank and start; ``names`` are of ``operations``.
 
-    ``skipped`` is how many rows could not be used, by reason. Times are in ns, ``starts`` from the step's first.
+    ``skipped`` is how many rows could not be used, by reason. Times are in ns, ``starts`` from the step's first. Rows
+    that are ``untimed`` (1) are there without a time: their durations are 0, their starts only keep their order.
+    ``lost`` counts the rows by step and rank of which not even the order is known.
     """
 
     file: str
     names: list[str]
     columns: dict[str, Numbers]
     skipped: dict[str, int]
+    lost: dict[tuple[int, int], int]
 
     @property
     def rows(self) -> int:
@@ -94,6 +102,8 @@ def _read(source: Source) -> Timings | None:
         if told.num_rows > MOST_SEEN:
             raise ValueError(f"holds {told.num_rows} rows, more than {MOST_SEEN}")
         wanted = [*_WHOLE, *_MEASURED, "optype", *(name for name in _OPTIONAL if name in schema.names)]
+        if _NUMBER in schema.names and pyarrow.types.is_integer(schema.field(_NUMBER).type):
+            wanted.append(_NUMBER)
         first, left_out = _first_step(file)
         names: dict[str, int] = {}
         parts, taken = [], 0
@@ -177,36 +187,73 @@ def _named(column: Any, names: dict[str, int]) -> Numbers:
 def _usable(file: str, names: list[str], whole: dict[str, npt.NDArray[Any]], left_out: int) -> Timings:
     """The rows that make sense, in canonical order."""
     skipped = {f"rows beyond the {MOST_ROWS} of the last steps": left_out} if left_out else {}
-    start, duration = whole["start_ts"], whole["duration"]
-    with np.errstate(invalid="ignore"):
-        timed = (np.abs(start) <= LONGEST_S) & (duration >= 0) & (duration <= LONGEST_S)
     placed = whole["optype"] >= 0
     for name in ("dp_rank", "stage", "rank"):
         placed &= (whole[name] >= 0) & (whole[name] < MOST_RANKS)
     placed &= (whole["step"] >= 0) & (whole["step"] < 2**62)
-    for reason, good in (
-        ("rows whose times are no numbers, negative or beyond all bounds", timed),
-        ("rows without a rank, step or operation", placed | ~timed),
-        ("rows of a rank that is also said to be elsewhere in the layout", _at_one_place(whole) | ~(placed & timed)),
+    alone = _at_one_place(whole)
+    starts, began = _starts(whole)
+    with np.errstate(invalid="ignore"):
+        ended = (whole["duration"] >= 0) & (whole["duration"] <= LONGEST_S)
+    ordered = began | (starts >= 0)
+    for reason, wrong in (
+        (UNTIMED, placed & alone & ordered & ~(began & ended)),
+        (LOST, placed & alone & ~ordered),
+        ("rows without a rank, step or operation", ~placed),
+        ("rows of a rank that is also said to be elsewhere in the layout", placed & ~alone),
     ):
-        if not good.all():
-            skipped[reason] = int((~good).sum())
-    good = timed & placed & _at_one_place(whole)
-    kept = {name: values[good] for name, values in whole.items()}
-    starts = np.rint(kept.pop("start_ts") * SECOND).astype(np.int64)
-    durations = np.rint(kept.pop("duration") * SECOND).astype(np.int64)
-    columns = {"starts": starts, "durations": durations, "operations": kept.pop("optype"), **kept}
-    columns.setdefault("mb_id", np.full(len(starts), -1))
-    columns.setdefault("mc", np.full(len(starts), -1))
-    ties = [columns[name] for name in ("mc", "mb_id", "durations", "operations")]
-    order = np.lexsort((*ties, starts, columns["rank"], columns["step"]))
+        if wrong.any():
+            skipped[reason] = int(wrong.sum())
+    lost = Counter(zip(*(whole[name][placed & alone & ~ordered].tolist() for name in ("step", "rank")), strict=True))
+    good = placed & alone & ordered
+    timed = (began & ended)[good]
+    kept = {name: values[good] for name, values in whole.items() if name not in ("start_ts", _NUMBER)}
+    durations = np.rint(np.where(timed, kept.pop("duration"), 0.0) * SECOND).astype(np.int64)
+    columns = {"starts": starts[good], "durations": durations, "operations": kept.pop("optype"), **kept}
+    columns["untimed"] = (~timed).astype(np.int64)
+    columns.setdefault("mb_id", np.full(len(durations), -1))
+    columns.setdefault("mc", np.full(len(durations), -1))
+    ties = [columns[name] for name in ("mc", "mb_id", "durations", "untimed", "operations")]
+    order = np.lexsort((*ties, columns["starts"], columns["rank"], columns["step"]))
     columns = {name: values[order] for name, values in columns.items()}
     if len(order):
         _, of = np.unique(columns["step"], return_inverse=True)
         first = np.full(of.max() + 1, np.iinfo(np.int64).max)
         np.minimum.at(first, of, columns["starts"])
         columns["starts"] = columns["starts"] - first[of]
-    return Timings(file, names, columns, skipped)
+    return Timings(file, names, columns, skipped, dict(lost))
+
+
+def _starts(whole: dict[str, npt.NDArray[Any]]) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Starts in ns, and whether a row told its own.
+
+    One that did not begins just behind the one before it of its worker, step and kind, by their sequence numbers, or
+    just before the one after it; where there is none, when the same one of another worker of the stage begins; else -1.
+    """
+    with np.errstate(invalid="ignore"):
+        began = np.abs(whole["start_ts"]) <= LONGEST_S
+    # From a moment that no start lies before: -1 is none.
+    starts = np.rint(np.where(began, whole["start_ts"], 0.0) * SECOND).astype(np.int64) + int(LONGEST_S * SECOND)
+    starts[~began] = -1
+    if began.all() or _NUMBER not in whole:
+        return starts, began
+    for names in ((_NUMBER, "optype", "rank", "step"), ("rank", _NUMBER, "optype", "stage", "step")):
+        _fill(starts, [whole[name] for name in names], whole[_NUMBER] >= 0)
+    return starts, began
+
+
+def _fill(starts: Numbers, keys: list[Numbers], numbered: npt.NDArray[np.bool_]) -> None:
+    """Put starts in for those that are -1, from the nearest one by the first key where all others are the same."""
+    order = np.lexsort(keys)
+    known = starts[order] >= 0
+    group = np.concatenate([[0], np.cumsum(np.any([np.diff(key[order]) != 0 for key in keys[1:]], axis=0))])
+    places = np.arange(len(order))
+    before = np.maximum.accumulate(np.where(known, places, -1))
+    after = np.minimum.accumulate(np.where(known, places, len(order))[::-1])[::-1]
+    for near, some in ((after, after < len(order)), (before, before >= 0)):
+        at = np.clip(near, 0, len(order) - 1)
+        found = ~known & some & (group[at] == group) & numbered[order]
+        starts[order[found]] = starts[order[at[found]]] + (places - at)[found]
 
 
 def _at_one_place(whole: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:

@@ -94,7 +94,8 @@ def _observe(
             durations=columns["durations"][kept].tolist(),
             microbatches=np.clip(columns["mb_id"][kept], -1, 2**31 - 1).tolist(),
             chunks=np.clip(columns["mc"][kept], -1, 2**31 - 1).tolist(),
-            left_out=part.stop - kept.stop,
+            left_out=part.stop - kept.stop + found.lost.get((int(columns["step"][part.start]), rank), 0),
+            untimed=np.flatnonzero(columns["untimed"][kept]).tolist(),
         )
         yield Observation(identities[rank], moment.time, event, found.file, place)
     if identities:

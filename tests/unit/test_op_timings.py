@@ -168,19 +168,15 @@ def spoilt(**changes: Any) -> Columns:
 MANY = {name: values * 3 for name, values in SMALL.items()} | {
     "optype": [f"op{at}" for at in range(len(SMALL["rank"]) * 3)]
 }
-TIMES = "rows whose times are no numbers, negative or beyond all bounds"
 PLACES = "rows without a rank, step or operation"
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"start_ts": float("nan")}, TIMES),
-        ({"start_ts": None}, TIMES),
-        ({"start_ts": float("-inf")}, TIMES),
-        ({"duration": float("inf")}, TIMES),
-        ({"duration": -0.5}, TIMES),
-        ({"duration": 1e30}, TIMES),
+        ({"start_ts": float("nan")}, op_tables.LOST),
+        ({"start_ts": None}, op_tables.LOST),
+        ({"start_ts": float("-inf")}, op_tables.LOST),
         ({"rank": None}, PLACES),
         ({"rank": -1}, PLACES),
         ({"step": -7}, PLACES),
@@ -194,6 +190,55 @@ def test_rows_that_make_no_sense_are_counted_and_left_out(tmp_path: Path, change
     assert found[reason] == len(SMALL["step"][::10])
     assert recording.inputs.records == len(SMALL["step"]) - found[reason]
     assert all(duration >= 0 for one in timelines(recording).values() for duration in one.durations)
+
+
+@pytest.mark.parametrize(
+    ("changes", "numbered"),
+    [
+        ({"duration": float("inf")}, False),
+        ({"duration": -0.5}, False),
+        ({"duration": 1e30}, True),
+        ({"start_ts": float("nan")}, True),
+        ({"start_ts": None, "duration": None}, True),
+    ],
+)
+def test_a_row_without_a_time_stands_in_its_step_without_one(tmp_path: Path, changes: Columns, numbered: bool) -> None:
+    """Where a start is missing, the number in the order of its kind tells where it stands."""
+    columns, bad = spoilt(**changes), len(SMALL["step"][::10])
+    if numbered:
+        columns["seq_id"] = seq_ids()
+    recording = read_recording(write(tmp_path, columns))
+    assert notes(recording)[op_tables.UNTIMED] == bad
+    assert recording.inputs.records == len(SMALL["step"])
+    found = timelines(recording)
+    assert sum(len(one.untimed) for one in found.values()) == bad
+    whole = timelines(read_recording(write(tmp_path, SMALL)))
+    for place, one in found.items():
+        assert one.left_out == 0
+        for name in set(one.names):
+            # The n-th of its kind is the n-th still.
+            assert of_kind(one, name) == of_kind(whole[place], name)
+
+
+def seq_ids() -> list[int]:
+    counted: dict[tuple[Any, ...], int] = {}
+    found = []
+    for key in zip(SMALL["step"], SMALL["rank"], SMALL["optype"], strict=True):
+        found.append(counted.get(key, 0))
+        counted[key] = found[-1] + 1
+    return found
+
+
+def of_kind(one: Timeline, name: str) -> list[int]:
+    """The microbatches of its operations of a name, in order."""
+    return [batch for code, batch in zip(one.operations, one.microbatches, strict=True) if one.names[code] == name]
+
+
+def test_a_row_without_anything_that_tells_its_order_costs_its_workers_step(tmp_path: Path) -> None:
+    columns = {name: list(values) for name, values in SMALL.items()}
+    columns["start_ts"][5] = None
+    found = timelines(read_recording(write(tmp_path, columns)))
+    assert [one.left_out for _, one in sorted(found.items())].count(1) == 1
 
 
 def test_a_rank_that_is_at_two_places_is_at_none(tmp_path: Path) -> None:
