@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from schemas.events import Timeline
 from streams.operations import BACKWARD, FORWARD, SEGMENT, is_own_work, type_of
+from streams.whatif_clocks import aligned
 from streams.whatif_graph import Meeting, graph_of, lone, played, transfers
 from streams.whatif_tensor import Array, Place, laid_over
 
@@ -52,7 +53,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     step, [step, stage, replica]; ``spread`` by how much of it that may differ between steps by chance, for each stage:
     the deviation that its microbatches make, if they differ independently of each other. ``by_rank`` is whether the
     operations are segments between collectives of all ranks: then each replica is a rank. ``untimed`` operations take
-    what their kind usually does, in the step as it was and in the ideal one.
+    what their kind usually does, in the step as it was and in the ideal one. ``aligned`` workers had other clocks.
     """
 
     stages: list[int]
@@ -75,6 +76,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     spread: list[float]
     by_rank: bool = False
     untimed: int = 0
+    aligned: int = 0
 
     @property
     def slowdown(self) -> float:
@@ -96,8 +98,11 @@ class Player:
 
     def __init__(self, steps: Mapping[int, Mapping[Place, Timeline]]) -> None:
         """``steps`` are timelines by step and (replica, stage). Raises NoTrace where they fit no common schedule."""
-        self.trace = laid_over(steps)
-        self._meetings: list[Meeting] = graph_of(self.trace)
+        trace = laid_over(steps)
+        self._meetings: list[Meeting] = graph_of(trace)
+        # Segments count from the end of a collective already.
+        segmented = any(slot.name == SEGMENT for slot in trace.slots)
+        self.trace, self.aligned = (trace, 0) if segmented else aligned(trace, self._meetings)
         spent = transfers(self._meetings, self.trace)
         self._types = [type_of(slot.name, slot.number) for slot in self.trace.slots]
         self.stage_of = np.array([slot.stage for slot in self.trace.slots])
@@ -241,4 +246,5 @@ def what_if(player: Player) -> WhatIf:
         spread=player.spread(),
         by_rank=any(slot.name == SEGMENT for slot in trace.slots),
         untimed=player.untimed,
+        aligned=player.aligned,
     )

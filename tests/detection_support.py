@@ -388,6 +388,7 @@ _SYMPTOM = {
     "what_if_lengths": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_variation": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_communication": ("what_if", "slowdown", "profile", "warning", "space"),
+    "what_if_unseen": ("what_if", "slowdown", "profile", "warning", "space"),
     "what_if_between": ("what_if", "slowdown", "profile", "info", "space"),
     "what_if_several": ("what_if", "slowdown", "profile", "warning", "space"),
     "not_played": ("what_if", "slowdown", "profile", "info", "space"),

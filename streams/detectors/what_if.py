@@ -98,7 +98,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             segmented = any(_members(found) for found in taken.values())
             step = view.clock.iteration if segmented else min(taken)
             return [self._not_played(view, window, onset, step, str(reason))]
-        cause = cause_of(judged.result, judged.slow, self.config.limits)
+        cause = cause_of(judged.result, judged.slow, self.config.limits, _unseen(view, judged.result))
         return [] if cause is None else [self._finding(view, window, judged, cause, onset, dropped)]
 
     def _collect(self, window: AttemptWindow) -> None:
@@ -192,7 +192,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             area="unknown" if result.by_rank and cause is Cause.WORKERS else _AREAS.get(cause, "unknown"),
             grounds="what_if_by_place" if by_place else cause.value,
             severity=self._severity(result, cause),
-            text=said(result, cause, slow, ranks, view.layout.get("tp", 1))
+            text=said(result, cause, slow, ranks, view.layout.get("tp", 1), _unseen(view, result))
             + (f"; {dropped} traced steps before these were not played" if dropped else ""),
             peers=peers_said(result, cause, slow),
             # Profilers number steps by themselves.
@@ -228,6 +228,12 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             iteration=step,
             phase=view.phase,
         )
+
+
+def _unseen(view: AttemptView, result: WhatIf) -> int:
+    """How many replicas of the layout are not in the played steps."""
+    known = 0 if result.by_rank else view.layout.get("dp", 0) - len(result.replicas)
+    return max(known, result.replicas_aside)
 
 
 def _members(found: dict[int, Timeline]) -> int:

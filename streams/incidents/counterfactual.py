@@ -16,6 +16,7 @@ GROUNDS: dict[str, Reason] = {
     "what_if_lengths": Reason.WHAT_IF_LENGTHS,
     "what_if_variation": Reason.WHAT_IF_VARIATION,
     "what_if_communication": Reason.WHAT_IF_COMMUNICATION,
+    "what_if_unseen": Reason.WHAT_IF_UNSEEN,
     "what_if_several": Reason.WHAT_IF_SEVERAL,
 }
 """Grounds of the detector that plays steps again."""

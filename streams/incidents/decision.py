@@ -77,6 +77,7 @@ class Reason(Enum):
     WHAT_IF_COMMUNICATION = (
         "communication takes longer than it usually does, and no worker computes longer than its peers"
     )
+    WHAT_IF_UNSEEN = "workers wait for communication, or for replicas of which too little was traced"
     WHAT_IF_SEVERAL = "what slows steps down has several causes, and none explains most of it"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"

@@ -293,6 +293,7 @@ TABLE: list[Row] = [
     ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
     ("a whole replica takes longer", Reason.SLOW_REPLICA, [], [slow("what_if_replica")], situation()),
     ("work varies", Reason.WHAT_IF_VARIATION, [], [slow("what_if_variation")], situation()),
+    ("replicas were not traced", Reason.WHAT_IF_UNSEEN, [], [slow("what_if_unseen")], situation()),
     ("communication is slow", Reason.WHAT_IF_COMMUNICATION, [], [slow("what_if_communication")], situation()),
     ("time between operations decides nothing", Reason.SLOW_KNOWN_LAYOUT, [2], [slow("slow_against_peers", 2), slow("what_if_between")], situation()),
     ("several causes", Reason.WHAT_IF_SEVERAL, [], [slow("what_if_several")], situation()),
