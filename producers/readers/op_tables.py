@@ -7,6 +7,7 @@ beginning of the step.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,8 @@ def read(source: Source) -> Timings | None:
     """The table in a file, null if it is another. Raises OSError, and ValueError with the reason."""
     if source.size > MOST_BYTES:
         raise ValueError(f"file of {source.size} bytes, more than {MOST_BYTES}")
+    if source.size > len(MAGIC) and not _ends(source.path):
+        raise ValueError(f"a Parquet file that was cut off: none of its rows can be read from its {source.size} bytes")
     try:
         return _read(source)
     except (pyarrow.ArrowException, UnicodeDecodeError, OverflowError, IndexError, KeyError) as error:
@@ -83,6 +86,13 @@ def read(source: Source) -> Timings | None:
             raise
         # What Arrow itself says of files that are no Parquet all through.
         raise ValueError(f"not a Parquet file that can be read: {first_line(error)}") from None
+
+
+def _ends(path: Path) -> bool:
+    """Whether a file ends as Parquet files do: behind the footer that tells where its rows are."""
+    with path.open("rb") as file:
+        file.seek(-len(MAGIC), os.SEEK_END)
+        return file.read() == MAGIC
 
 
 def _read(source: Source) -> Timings | None:

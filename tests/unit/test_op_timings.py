@@ -253,6 +253,7 @@ def test_a_rank_that_is_at_two_places_is_at_none(tmp_path: Path) -> None:
     ("raw", "reason"),
     [
         (b"PAR1", "not a Parquet file"),
+        (b"PAR1 and no end", "a Parquet file that was cut off: none of its rows can be read from its 15 bytes"),
         (b"PAR1" + b"\0" * 1_000 + b"PAR1", "not a Parquet file"),
         (b"PAR1" + b"\xff" * 8 + b"\xff\xff\xff\x7fPAR1", "not a Parquet file"),
     ],
@@ -298,7 +299,7 @@ def test_a_table_of_another_kind_is_noted_with_its_reason(
 
 def test_a_folder_with_nothing_usable_says_so(tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(UnreadableRecording, match="nothing in"):
+    with pytest.raises(UnreadableRecording, match=r"nothing in .*; 'trace.parquet': a Parquet file that was cut off"):
         read_recording(tmp_path)
 
 
