@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Severity, Sketch
+from schemas.results import Anomaly, FunctionKind, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.kept_profiles import KeptProfiles, kept, unfolded
@@ -210,10 +210,17 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             return alone, "slow_function_and_changed"
         if is_by_position(view, [one.rank for one in alone], ratios):
             # Logging, saving and loading are the host's.
-            on_device = all(one.why.kind == "gpu" and not Work(one.group.sketches).is_other(one.rank) for one in alone)
+            on_device = all(_is_of(one, "gpu") and not Work(one.group.sketches).is_other(one.rank) for one in alone)
             return [], "slow_kernel_by_place" if on_device else "slow_function_by_design"
-        alone = [one for one in alone if not self._has_other_part(view, one)]
-        if not alone:
+        # Beside another that is slow a rank's duty is its duty still.
+        dutiful = [
+            one
+            for one in alone
+            if not one.changed and not _is_of(one, "gpu") and is_by_position(view, [one.rank], ratios)
+        ]
+        shared = _share_a_duty(view, alone)
+        alone = [one for one in alone if one not in dutiful and not self._has_other_part(view, one)]
+        if shared or not alone:
             return [], "slow_function_of_other_work"
         if any(elsewhere[one.rank] and not elsewhere[one.rank] & ratios.keys() for one in alone):
             return [], "slow_function_unseen"
@@ -307,6 +314,24 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             iteration=view.clock.iteration,
             phase=view.phase,
         )
+
+
+def _is_of(one: _Slow, kind: FunctionKind) -> bool:
+    return one.why.kind == kind
+
+
+def _share_a_duty(view: AttemptView, slow: list[_Slow]) -> bool:
+    """Whether several ranks of unknown stages are slow by one function of the host that is listed of nobody else.
+
+    One rank may be slow by what nobody else does; several that do it may be there for that, as the first of each node.
+    """
+    functions = {(one.why.kind, one.why.function.name) if one.why.function else None for one in slow}
+    return (
+        len(slow) > 1
+        and len(functions) == 1
+        and None not in functions
+        and all(one.why.at_most and not one.changed and "pp" not in view.coordinates(one.rank) for one in slow)
+    )
 
 
 def _recorded_alike(one: Sketch, other: Sketch) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.events import Timeline
-from schemas.results import Anomaly, Area, Severity
+from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.places import is_by_position
@@ -177,9 +177,11 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         suspects = [
             view.suspect(ranks[place][0], score, why(result, slow, place)) for place in places if len(ranks[place]) == 1
         ]
-        blamed = {suspect.rank for suspect in suspects if suspect.rank is not None}
         # What a rank does between collectives may be its duty; a forward pass is none.
-        by_place = result.by_rank and bool(blamed) and is_by_position(view, blamed, view.members)
+        by_place = result.by_rank and bool(suspects) and is_by_position(view, _ranks_of(suspects), view.members)
+        if result.by_rank and not by_place:
+            suspects = [one for one in suspects if not is_by_position(view, _ranks_of([one]), view.members)]
+        blamed = _ranks_of(suspects)
         slow_in = [at for at in range(len(result.steps)) if any(slow.flagged[place][at] for place in places)]
         return self.anomaly(
             window,
@@ -234,6 +236,10 @@ def _unseen(view: AttemptView, result: WhatIf) -> int:
     """How many replicas of the layout are not in the played steps."""
     known = 0 if result.by_rank else view.layout.get("dp", 0) - len(result.replicas)
     return max(known, result.replicas_aside)
+
+
+def _ranks_of(suspects: list[Suspect]) -> set[int]:
+    return {one.rank for one in suspects if one.rank is not None}
 
 
 def _members(found: dict[int, Timeline]) -> int:

@@ -277,6 +277,8 @@ STAGES = {"pp": 2, "dp": 8, "tp": 1, "cp": 1, "world": 16}
         ({7: {"log_metrics": 0.3}}, 8, {}, "slow_function_by_design", []),
         ({0: {"gemm": 0.3}}, 8, {}, "slow_kernel_by_place", []),
         ({7: {"head": 0.3}}, 8, {}, "slow_function_by_design", []),
+        ({0: {"log_metrics": 0.3}, 5: {"gemm": 0.4}}, 8, {}, "slow_function", [5]),
+        ({0: {"gemm": 0.3}, 5: {"gemm": 0.4}}, 8, {}, "slow_function", [5, 0]),
         ({3: {"gemm": 0.3}, 11: {"gemm": 0.25}}, 16, STAGES, "slow_functions_of_replica", []),
         ({3: {"gemm": 0.6}, 11: {"gemm": 0.1}}, 16, STAGES, "slow_function", [3]),
         ({3: {"gemm": 0.3}, 11: {"gemm": 0.11}}, 16, STAGES, "slow_functions_of_replica", []),
@@ -313,6 +315,9 @@ def counted(own: Sketch, calls: dict[str, int]) -> Sketch:
         ({5: {"head": 0.4}, 6: {"head": 0.4}}, {}, []),
         ({5: {"gemm": 0.4}}, {"gemm": 8}, []),
         ({5: {"head": 0.4}, 6: {"gemm": 0.4}}, {}, [6]),
+        # What several do and nobody else does may be what they are there for.
+        ({2: {"log": 0.4}, 5: {"log": 0.4}}, {}, []),
+        ({2: {"augment": 0.4}, 5: {"augment": 0.4}}, {}, [2, 5]),
         # What the host does besides is no part of the model.
         ({5: {"gc.collect": 0.4}}, {}, [5]),
         ({5: {"augment": 0.4}}, {"augment": 8}, [5]),
