@@ -25,6 +25,8 @@ from producers.readers import (
     launcher,
     metrics,
     nvidia_smi,
+    op_layouts,
+    op_tables,
     op_timings,
     pickled,
     pids,
@@ -70,8 +72,8 @@ class Contents(msgspec.Struct):
     stacks: list[Dumped] = []
     reports: list[ras.Reports] = []
     measured: list[Measured] = []
-    timings: list[op_timings.Timings] = []
-    layouts: list[op_timings.Layout] = []
+    timings: list[op_tables.Timings] = []
+    layouts: list[op_layouts.Layout] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -163,11 +165,11 @@ def _reader_of(source: Source) -> Callable[[Source, Contents], str] | None:
     """Who reads a file that is told by how it begins or what it is called, null where lines have to tell."""
     if pickled.is_pickle(source.path):
         return _read_dump
-    if op_timings.is_parquet(source.path):
+    if op_tables.is_parquet(source.path):
         return _read_timings
     if kineto.recognised(source):
         return _read_trace
-    return _read_layout if op_timings.is_layout(source) else None
+    return _read_layout if op_layouts.is_layout(source) else None
 
 
 def _read_empty(source: Source, contents: Contents) -> str:
@@ -258,7 +260,7 @@ def _read_holed(source: Source, contents: Contents) -> str:
 
 def _read_timings(source: Source, contents: Contents) -> str:
     try:
-        found = op_timings.read(source)
+        found = op_tables.read(source)
     except ValueError as error:
         return str(error)
     if found is None:
@@ -269,7 +271,7 @@ def _read_timings(source: Source, contents: Contents) -> str:
 
 def _read_layout(source: Source, contents: Contents) -> str:
     try:
-        contents.layouts.append(op_timings.read_layout(source))
+        contents.layouts.append(op_layouts.read_layout(source))
     except ValueError as error:
         return str(error)
     return ""

@@ -28,8 +28,17 @@ class UnreadableRecording(ValueError):  # noqa: N818 - the name says what the us
 
 UNRECOGNISED = "not a recognised format"
 """The reason given for a file that no reader knows."""
+SHOWN = 3
 
 
 def canonical(unused: list[Unused]) -> list[Unused]:
     """The notes in canonical order, by file, line and reason."""
     return sorted(unused, key=lambda note: (note.file, note.line, note.reason, note.count))
+
+
+def reasons(unused: list[Unused]) -> str:
+    """Why files of kinds that are known could not be used, of a few of them, as the end of a sentence."""
+    # Names of files must not steer a terminal.
+    told = [f"; {one.file!a}"[:200] + f": {one.reason}" for one in canonical(unused) if one.reason != UNRECOGNISED]
+    more = f"; {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+    return "".join(told[:SHOWN]) + more

@@ -16,7 +16,7 @@ from producers.captures import Captures
 from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
 from producers.homes import Homes
-from producers.inputs import Inputs, UnreadableRecording, Unused, canonical
+from producers.inputs import Inputs, UnreadableRecording, Unused, canonical, reasons
 from producers.levels import level_of
 from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
@@ -64,7 +64,8 @@ def read_recording(root: Path, progress: Progress | None = None) -> Recording:
     contents = read_contents(sources, progress)
     if not contents.records():
         seen = f"{len(sources)} file{'s' if len(sources) != 1 else ''}"
-        raise UnreadableRecording(f"nothing in {root} is a recording that can be read ({seen} looked at)")
+        why = reasons(contents.unused)
+        raise UnreadableRecording(f"nothing in {root} is a recording that can be read ({seen} looked at){why}")
     contents, notes = _with_times(contents)
     found = cast(contents)
     told = list(_observe(contents, found))

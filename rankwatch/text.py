@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from producers.recording import Inputs
+from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, since_iteration
@@ -131,10 +132,14 @@ def who_prints(template: SuspiciousTemplate) -> str:
 
 
 def since(incident: Incident) -> str:
-    """Since when, after or from which iteration, and in which phase, as far as these are known."""
+    """Since when, after or from which iteration, and in which phase, as far as these are known.
+
+    Where nothing in a recording tells a time it is read as one of the first day that can be.
+    """
     at = since_iteration(incident.symptom, incident.iteration)
     phase = f"in {incident.phase}" if incident.phase else ""
-    return ", ".join(part for part in (moment(incident.onset), at, phase) if part)
+    when = "capture time unknown" if incident.onset < EARLIEST + 24 * HOUR else moment(incident.onset)
+    return ", ".join(part for part in (when, at, phase) if part)
 
 
 def others(incident: Incident) -> list[tuple[str, str]]:

@@ -170,7 +170,9 @@ class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
     them are a worker's own work is not said here). ``starts`` count in ns from a moment that all workers of the step
     share, ``durations`` are in ns and hold all waiting for others. ``microbatches`` and model ``chunks`` are -1 where
     an operation has none or it is not known; these two columns may be left out as a whole. ``left_out`` counts the
-    step's operations that are not there. Columns of unequal length and places outside ``names`` are refused.
+    step's operations that are not there, and ``untimed`` are places of those of which start or duration is not known:
+    their starts only order them, their durations say nothing. Columns of unequal length and places outside ``names``
+    are refused.
 
     ``members`` is set where operations are segments between collectives that all ranks join (``compute``, and
     ``all-reduce`` or the like at its end; ``microbatches`` number the segments): how many ranks that are. Then
@@ -186,6 +188,7 @@ class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
     left_out: Int64 = 0
     members: Int64 = 0
     recorded: str = ""
+    untimed: list[Int64] = []
 
     def __post_init__(self) -> None:
         count = len(self.operations)
@@ -195,6 +198,8 @@ class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError("the columns of a timeline are not of equal length")
         if any(place >= len(self.names) for place in set(self.operations)):
             raise ValueError("an operation of a timeline has no name")
+        if any(place >= count for place in self.untimed):
+            raise ValueError("an untimed operation of a timeline is not there")
 
 
 class Alert(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -78,7 +78,7 @@ def own_s(sketch: Sketch) -> float:
 
 
 def abridged(sketch: Sketch, most: int) -> Sketch:
-    """The sketch with the largest functions only, and the rest of each kind together, so that its totals stay.
+    """The sketch with the largest functions only, and the rest of each kind together, so that totals and calls stay.
 
     Spreads are left out.
     """
@@ -88,7 +88,7 @@ def abridged(sketch: Sketch, most: int) -> Sketch:
     for kind in KINDS:
         own = [one for one in rest if one.kind == kind]
         if own:
-            told = {name: sum(getattr(one, name) for one in own) for name in ("share", "typical", "unrest")}
+            told = {name: sum(getattr(one, name) for one in own) for name in ("share", "count", "typical", "unrest")}
             wholes.append(FunctionShare(name=OTHERS, kind=kind, **told))
     unlisted = max([sketch.unlisted, *(one.share for one in named[most:])])
     plain = [msgspec.structs.replace(one, spread=0.0) for one in named[:most]]

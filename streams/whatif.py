@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from schemas.events import Timeline
 from streams.operations import BACKWARD, FORWARD, SEGMENT, is_own_work, type_of
+from streams.whatif_clocks import aligned
 from streams.whatif_graph import Meeting, graph_of, lone, played, transfers
 from streams.whatif_tensor import Array, Place, laid_over
 
@@ -51,7 +52,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     (stage, replica), as indices, of the slowest workers, the worst first. ``work`` is what each worker computes in a
     step, [step, stage, replica]; ``spread`` by how much of it that may differ between steps by chance, for each stage:
     the deviation that its microbatches make, if they differ independently of each other. ``by_rank`` is whether the
-    operations are segments between collectives of all ranks: then each replica is a rank.
+    operations are segments between collectives of all ranks: then each replica is a rank. ``untimed`` operations take
+    what their kind usually does, in the step as it was and in the ideal one. ``aligned`` workers had other clocks.
     """
 
     stages: list[int]
@@ -73,6 +75,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     work: Array
     spread: list[float]
     by_rank: bool = False
+    untimed: int = 0
+    aligned: int = 0
 
     @property
     def slowdown(self) -> float:
@@ -94,21 +98,29 @@ class Player:
 
     def __init__(self, steps: Mapping[int, Mapping[Place, Timeline]]) -> None:
         """``steps`` are timelines by step and (replica, stage). Raises NoTrace where they fit no common schedule."""
-        self.trace = laid_over(steps)
-        self._meetings: list[Meeting] = graph_of(self.trace)
-        self.spent = transfers(self._meetings, self.trace)
+        trace = laid_over(steps)
+        self._meetings: list[Meeting] = graph_of(trace)
+        # Segments count from the end of a collective already.
+        segmented = any(slot.name == SEGMENT for slot in trace.slots)
+        self.trace, self.aligned = (trace, 0) if segmented else aligned(trace, self._meetings)
+        spent = transfers(self._meetings, self.trace)
         self._types = [type_of(slot.name, slot.number) for slot in self.trace.slots]
         self.stage_of = np.array([slot.stage for slot in self.trace.slots])
         self._own = np.array([is_own_work(slot.name) for slot in self.trace.slots])
-        self.ideal = self._ideal()
+        unknown = np.isnan(spent)
+        self.untimed = int(np.isnan(self.trace.ends).sum())
+        self.ideal = self._ideal(spent, unknown)
+        # What was not timed takes the same in the step as it was and in the ideal one, so nobody is held to it.
+        self.spent = np.where(unknown, self.ideal, spent)
 
-    def _ideal(self) -> Array:
-        """What an operation of each slot's type takes, as [slot, 1, 1]."""
+    def _ideal(self, spent: Array, unknown: Mask) -> Array:
+        """What an operation of each slot's type takes, as [slot, 1, 1]; no time where none of it was timed."""
         ideal = np.zeros((len(self._types), 1, 1))
         for name in sorted(set(self._types)):
             at = self.of_type(name)
-            found = self.spent[at]
-            ideal[at] = found.mean() if self._own[at][0] else np.median(found)
+            found = spent[at][~unknown[at]]
+            if len(found):
+                ideal[at] = found.mean() if self._own[at][0] else np.median(found)
         return ideal
 
     def of_type(self, name: str) -> Mask:
@@ -212,7 +224,7 @@ def what_if(player: Player) -> WhatIf:
 
     levels = [total, *player.levels(), ideal]
     shares = [(more - less) / lost if lost > 0 else 0.0 for more, less in pairwise(levels)]
-    span = trace.ends.max(axis=(0, 2)) - trace.starts.min(axis=(0, 2))
+    span = np.nanmax(trace.ends, axis=(0, 2)) - trace.starts.min(axis=(0, 2))
     return WhatIf(
         stages=trace.stages,
         replicas=trace.replicas,
@@ -233,4 +245,6 @@ def what_if(player: Player) -> WhatIf:
         work=player.work(),
         spread=player.spread(),
         by_rank=any(slot.name == SEGMENT for slot in trace.slots),
+        untimed=player.untimed,
+        aligned=player.aligned,
     )

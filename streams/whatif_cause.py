@@ -19,7 +19,8 @@ Groups = Mapping[Place, int]
 class Cause(Enum):
     """The cause of most of the lost time; the value is the finding's grounds.
 
-    Of one replica alone nobody can tell a stage that has more work from a worker that is slow.
+    Of one replica alone nobody can tell a stage that has more work from a worker that is slow, nor communication from
+    waiting for a replica that was not traced.
     """
 
     WORKERS = "what_if_workers"
@@ -29,6 +30,7 @@ class Cause(Enum):
     LENGTHS = "what_if_lengths"
     VARIATION = "what_if_variation"
     COMMUNICATION = "what_if_communication"
+    UNSEEN = "what_if_unseen"
     BETWEEN = "what_if_between"
     SEVERAL = "what_if_several"
 
@@ -132,8 +134,11 @@ def _beyond_chance(ratios: Array, spread: float, limits: Limits) -> bool:
     return bool(ratios.mean() - 1 >= limits.deviations * error)
 
 
-def cause_of(result: WhatIf, slow: Slow, limits: Limits) -> Cause | None:
-    """What explains most of the lost time; null where none is lost worth speaking of."""
+def cause_of(result: WhatIf, slow: Slow, limits: Limits, unseen: int = 0) -> Cause | None:
+    """What explains most of the lost time; null where none is lost worth speaking of.
+
+    ``unseen`` replicas take part in collectives and were not traced, or not enough.
+    """
     if result.slowdown < limits.slowdown:
         return Cause.BETWEEN if result.launch_slowdown >= limits.slowdown else None
     shares = result.shares
@@ -143,6 +148,6 @@ def cause_of(result: WhatIf, slow: Slow, limits: Limits) -> Cause | None:
         (shares.variation, Cause.LENGTHS if result.correlation >= limits.correlation else Cause.VARIATION),
         # Ranks that join the same collectives have no stages.
         (0.0 if result.by_rank else shares.stages, Cause.STAGES if len(result.replicas) > 1 else Cause.ONE_REPLICA),
-        (shares.communication, Cause.COMMUNICATION),
+        (shares.communication, Cause.UNSEEN if unseen else Cause.COMMUNICATION),
     )
     return next((cause for share, cause in explained if share >= limits.most), Cause.SEVERAL)

@@ -16,8 +16,11 @@ Ranks = Mapping[Place, list[int]]
 """The traced ranks of each worker by (stage, replica) index."""
 
 
-def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel: int) -> str:
-    """What a step loses, and to what. One traced rank may stand for a ``tensor_parallel`` group."""
+def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel: int, unseen: int = 0) -> str:
+    """What a step loses, and to what. One traced rank may stand for a ``tensor_parallel`` group.
+
+    ``unseen`` replicas were not traced, or too little.
+    """
     shares = result.shares
     slowest = max(result.of_type, key=lambda name: (result.of_type[name], name))
     to_what = {
@@ -34,15 +37,17 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
         Cause.VARIATION: f"{shares.variation:.0%} of that is work that takes now longer, now shorter on one worker",
         Cause.COMMUNICATION: f"{shares.communication:.0%} of that is communication after all have joined, most of all "
         f"{slowest}",
+        Cause.UNSEEN: f"{shares.communication:.0%} of that is communication, or waiting for the replicas that are not "
+        "there",
         Cause.BETWEEN: f"it was traced at {result.step_s:.2f} s: {result.launch_slowdown - 1:.0%} more pass between "
         "operations, while data is loaded or the host is late",
         Cause.SEVERAL: f"workers explain {shares.workers:.0%} of that, stages {shares.stages:.0%}, variation "
         f"{shares.variation:.0%}, communication {shares.communication:.0%}",
     }
-    aside = f", {result.replicas_aside} of the replicas not traced in most of them" if result.replicas_aside else ""
+    played = f"over {len(result.steps)} steps{_not_there(result, unseen)}"
     return (
         f"a step takes {_seconds(result.played_s)} and would take {_seconds(result.ideal_s)} if every operation took "
-        f"what its kind usually does (S = {result.slowdown:.2f} over {len(result.steps)} steps{aside}); "
+        f"what its kind usually does (S = {result.slowdown:.2f} {played}); "
         f"{to_what[cause]}"
     )
 
@@ -98,6 +103,17 @@ def _replicas(result: WhatIf, slow: Slow) -> str:
     numbers = {result.replicas[replica] for _, replica in slow.longer}
     one = len(numbers) == 1
     return f"data-parallel {'replica' if one else 'replicas'} {rank_ranges(numbers)} {'computes' if one else 'compute'}"
+
+
+def _not_there(result: WhatIf, unseen: int) -> str:
+    """What of the trace was not played."""
+    told = (
+        (unseen, "of the replicas not traced in most of them"),
+        (result.left_aside, "more steps lack workers, or times, or follow another schedule"),
+        (result.aligned, "workers with other clocks, set right by the ends of collectives"),
+        (result.untimed, "operations without a time that can be used take what is usual"),
+    )
+    return "".join(f", {count} {what}" for count, what in told if count)
 
 
 def _heaviest(result: WhatIf) -> int:

@@ -110,11 +110,19 @@ def _timelines(events: Sequence[Timeline]) -> Columns:
     return {
         "operations": [[event.names[place] for place in event.operations] for event in events],
         "starts_ns": [event.starts for event in events],
-        "durations_ns": [event.durations for event in events],
+        "durations_ns": [_durations(event) for event in events],
         "microbatches": [event.microbatches or [-1] * len(event.operations) for event in events],
         "chunks": [event.chunks or [-1] * len(event.operations) for event in events],
         "left_out": [event.left_out for event in events],
     }
+
+
+def _durations(event: Timeline) -> list[int]:
+    """-1 where it is not known."""
+    found = list(event.durations) if event.untimed else event.durations
+    for place in event.untimed:
+        found[place] = -1
+    return found
 
 
 def _alerts(events: Sequence[Alert]) -> Columns:

@@ -4,7 +4,8 @@ The statistic is EROICA's (arXiv 2506.08528): a share of the critical path over 
 peers of the same role and stage; the order of explanation is SysOM-AI's (GPU, then CPU, then system). A profile is one
 look at a job. So it singles a rank out only beside four peers or more, when most of several steps show the same, and
 when the rank waits less in collectives than they do; all else is told and names nobody. Nor is anybody named whose
-whole replica takes longer, nor who may always have done more by design.
+whole replica takes longer, who may always have done more by design, or who executes other things than peers of whom
+nothing tells the stages.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Severity, Sketch
+from schemas.results import Anomaly, FunctionKind, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.kept_profiles import KeptProfiles, kept, unfolded
@@ -31,6 +32,7 @@ from streams.profiles import (
     totals,
 )
 from streams.robust import Bounds
+from streams.same_work import Work
 from streams.stall import over
 from streams.state import written
 from streams.view import AttemptView, AttemptWindow
@@ -207,7 +209,19 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         if all(one.changed for one in alone):
             return alone, "slow_function_and_changed"
         if is_by_position(view, [one.rank for one in alone], ratios):
-            return [], "slow_function_by_design"
+            # Logging, saving and loading are the host's.
+            on_device = all(_is_of(one, "gpu") and not Work(one.group.sketches).is_other(one.rank) for one in alone)
+            return [], "slow_kernel_by_place" if on_device else "slow_function_by_design"
+        # Beside another that is slow a rank's duty is its duty still.
+        dutiful = [
+            one
+            for one in alone
+            if not one.changed and not _is_of(one, "gpu") and is_by_position(view, [one.rank], ratios)
+        ]
+        shared = _share_a_duty(view, alone)
+        alone = [one for one in alone if one not in dutiful and not self._has_other_part(view, one)]
+        if shared or not alone:
+            return [], "slow_function_of_other_work"
         if any(elsewhere[one.rank] and not elsewhere[one.rank] & ratios.keys() for one in alone):
             return [], "slow_function_unseen"
         return alone, "slow_function"
@@ -216,6 +230,10 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         """Whether own work takes longer on other stages of the rank's replica as well."""
         least = 1 + self.config.elsewhere * (ratios[rank] - 1)
         return any(ratios.get(one, 1.0) > least for one in elsewhere)
+
+    def _has_other_part(self, view: AttemptView, one: _Slow) -> bool:
+        """Whether a rank of which nothing tells the stage executes what its peers do not: it may have another one."""
+        return "pp" not in view.coordinates(one.rank) and Work(one.group.sketches).is_other(one.rank)
 
     def _severity(self, worst: _Slow, *, many: bool, singled: bool) -> Severity:
         if many:
@@ -296,6 +314,24 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             iteration=view.clock.iteration,
             phase=view.phase,
         )
+
+
+def _is_of(one: _Slow, kind: FunctionKind) -> bool:
+    return one.why.kind == kind
+
+
+def _share_a_duty(view: AttemptView, slow: list[_Slow]) -> bool:
+    """Whether several ranks of unknown stages are slow by one function of the host that is listed of nobody else.
+
+    One rank may be slow by what nobody else does; several that do it may be there for that, as the first of each node.
+    """
+    functions = {(one.why.kind, one.why.function.name) if one.why.function else None for one in slow}
+    return (
+        len(slow) > 1
+        and len(functions) == 1
+        and None not in functions
+        and all(one.why.at_most and not one.changed and "pp" not in view.coordinates(one.rank) for one in slow)
+    )
 
 
 def _recorded_alike(one: Sketch, other: Sketch) -> bool:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import msgspec
 
 from schemas.events import Timeline
-from schemas.results import Anomaly, Area, Severity
+from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.places import is_by_position
 from streams.segments import check_segments
 from streams.view import AttemptView, AttemptWindow
 from streams.whatif import Player, WhatIf, what_if
@@ -97,7 +98,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             segmented = any(_members(found) for found in taken.values())
             step = view.clock.iteration if segmented else min(taken)
             return [self._not_played(view, window, onset, step, str(reason))]
-        cause = cause_of(judged.result, judged.slow, self.config.limits)
+        cause = cause_of(judged.result, judged.slow, self.config.limits, _unseen(view, judged.result))
         return [] if cause is None else [self._finding(view, window, judged, cause, onset, dropped)]
 
     def _collect(self, window: AttemptWindow) -> None:
@@ -176,7 +177,11 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
         suspects = [
             view.suspect(ranks[place][0], score, why(result, slow, place)) for place in places if len(ranks[place]) == 1
         ]
-        blamed = {suspect.rank for suspect in suspects}
+        # What a rank does between collectives may be its duty; a forward pass is none.
+        by_place = result.by_rank and bool(suspects) and is_by_position(view, _ranks_of(suspects), view.members)
+        if result.by_rank and not by_place:
+            suspects = [one for one in suspects if not is_by_position(view, _ranks_of([one]), view.members)]
+        blamed = _ranks_of(suspects)
         slow_in = [at for at in range(len(result.steps)) if any(slow.flagged[place][at] for place in places)]
         return self.anomaly(
             window,
@@ -187,9 +192,9 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             symptom="slowdown",
             # Own time between collectives may be kernels or a late CPU.
             area="unknown" if result.by_rank and cause is Cause.WORKERS else _AREAS.get(cause, "unknown"),
-            grounds=cause.value,
+            grounds="what_if_by_place" if by_place else cause.value,
             severity=self._severity(result, cause),
-            text=said(result, cause, slow, ranks, view.layout.get("tp", 1))
+            text=said(result, cause, slow, ranks, view.layout.get("tp", 1), _unseen(view, result))
             + (f"; {dropped} traced steps before these were not played" if dropped else ""),
             peers=peers_said(result, cause, slow),
             # Profilers number steps by themselves.
@@ -225,6 +230,16 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
             iteration=step,
             phase=view.phase,
         )
+
+
+def _unseen(view: AttemptView, result: WhatIf) -> int:
+    """How many replicas of the layout are not in the played steps."""
+    known = 0 if result.by_rank else view.layout.get("dp", 0) - len(result.replicas)
+    return max(known, result.replicas_aside)
+
+
+def _ranks_of(suspects: list[Suspect]) -> set[int]:
+    return {one.rank for one in suspects if one.rank is not None}
 
 
 def _members(found: dict[int, Timeline]) -> int:

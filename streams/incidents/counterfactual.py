@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from schemas.results import Anomaly
 from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, ranks_of
-from streams.incidents.profiled import area_by_profiles, profiles_contradict
+from streams.incidents.profiled import area_by_profiles, contradiction
 from streams.incidents.situation import ONE_LOOK, Situation
 
 GROUNDS: dict[str, Reason] = {
     "what_if_workers": Reason.WHAT_IF_WORKERS,
+    "what_if_by_place": Reason.WHAT_IF_WORKERS,
     "what_if_stages": Reason.WHAT_IF_STAGES,
     "what_if_one_replica": Reason.WHAT_IF_ONE_REPLICA,
     "what_if_replica": Reason.SLOW_REPLICA,
     "what_if_lengths": Reason.WHAT_IF_LENGTHS,
     "what_if_variation": Reason.WHAT_IF_VARIATION,
     "what_if_communication": Reason.WHAT_IF_COMMUNICATION,
+    "what_if_unseen": Reason.WHAT_IF_UNSEEN,
     "what_if_several": Reason.WHAT_IF_SEVERAL,
 }
 """Grounds of the detector that plays steps again."""
@@ -27,7 +29,7 @@ def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly], situation:
 
     Played steps know what everybody waited for, so they count before timers, unless those have found somebody since.
     Where both name ranks and none of them is the same, nobody is named, since one traced rank stands for those that it
-    shares tensors with; nor where profiles of functions single out others.
+    shares tensors with; nor where profiles of functions single out others, or show that these work more by design.
     """
     traced = [one for one in anomalies if one.grounds in GROUNDS and one.severity != "info"]
     told = situation.standing(traced, anomalies, ONE_LOOK)
@@ -46,9 +48,12 @@ def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly], situation:
         return base.everybody(reason, area=latest.area)
     if not latest.suspects:
         return base.nobody(reason, area=latest.area)
-    timers_contradict = bool(by_timers) and not by_timers & ranks_of(latest.suspects)
-    if timers_contradict or profiles_contradict(anomalies, latest.suspects):
-        return base.nobody(Reason.SOURCES_DISAGREE, area=latest.area)
+    by_place = latest.grounds == "what_if_by_place"
+    doubt = contradiction(anomalies, latest.suspects, by_place=by_place)
+    if by_timers and not by_timers & ranks_of(latest.suspects):
+        doubt = Reason.SOURCES_DISAGREE
+    if doubt is not None:
+        return base.nobody(doubt, area=latest.area)
     # Of own time between collectives only functions tell what it went to.
     area = area_by_profiles(anomalies) if latest.area == "unknown" else latest.area
     return base.named(reason, latest.suspects, area=area)

@@ -54,6 +54,7 @@ class Reason(Enum):
     BUSY = "one is hardly ever seen waiting and uses more CPU, while peers of its role and stage mostly wait"
     BUSY_ALONE = "one is hardly ever seen waiting while its peers mostly wait, as it always was"
     SLOW_FIRST_RANK = "only ranks that may do more than others by design, as rank 0 does, are slower, and always were"
+    SLOW_OTHER_WORK = "only ranks that execute other things than most are slower, as those of another pipeline stage do"
     SLOW_UNSEEN = "one is slower than its peers, and too little was observed of the other stages of its replica"
     SLOW_BUT_WAITS = "one works longer than its peers and waits longer too, so others hold it up as well"
     SLOW_OR_WAITS = "one's own timers are longer, and another's leave as much of its steps open, for which it may wait"
@@ -76,6 +77,7 @@ class Reason(Enum):
     WHAT_IF_COMMUNICATION = (
         "communication takes longer than it usually does, and no worker computes longer than its peers"
     )
+    WHAT_IF_UNSEEN = "workers wait for communication, or for replicas of which too little was traced"
     WHAT_IF_SEVERAL = "what slows steps down has several causes, and none explains most of it"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"

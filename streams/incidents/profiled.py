@@ -7,10 +7,13 @@ from streams.incidents.decision import Base, Decision, Reason, earliest_of, late
 from streams.incidents.situation import ONE_LOOK, Situation
 
 _MANY = "many_slow_functions"
+_KERNEL = "slow_kernel_by_place"
 _INNOCENT = {
     _MANY: Reason.MANY_SLOW,
     "slow_functions_of_replica": Reason.SLOW_REPLICA,
     "slow_function_by_design": Reason.SLOW_FIRST_RANK,
+    _KERNEL: Reason.SLOW_FIRST_RANK,
+    "slow_function_of_other_work": Reason.SLOW_OTHER_WORK,
     "slow_function_unseen": Reason.SLOW_UNSEEN,
 }
 """Why nobody is named for what stands out in profiles."""
@@ -19,10 +22,20 @@ GROUNDS = frozenset({*_SPACE, "function_shift"})
 """Grounds of the detector that contrasts profiles."""
 
 
-def profiles_contradict(anomalies: list[Anomaly], suspects: list[Suspect]) -> bool:
-    """Whether the latest profiles that tell ranks apart single out others than these, or too many to name any."""
+def contradiction(anomalies: list[Anomaly], suspects: list[Suspect], *, by_place: bool) -> Reason | None:
+    """Why the latest profiles that tell ranks apart let nobody be named, or not these; null where they do not.
+
+    Suspects that may work more ``by_place``, as rank 0 logs and saves, need a profile that shows no such work: that the
+    same kernels take longer, or what has changed.
+    """
     told = _telling(anomalies)
-    return told is not None and (told.grounds == _MANY or ranks_of(told.suspects) != ranks_of(suspects))
+    if told is None:
+        return Reason.SLOW_FIRST_RANK if by_place else None
+    if told.grounds == _KERNEL:
+        return None
+    if told.grounds in _INNOCENT and told.grounds != _MANY:
+        return _INNOCENT[told.grounds]
+    return None if ranks_of(told.suspects) == ranks_of(suspects) else Reason.SOURCES_DISAGREE
 
 
 def area_by_profiles(anomalies: list[Anomaly]) -> Area:
@@ -32,7 +45,7 @@ def area_by_profiles(anomalies: list[Anomaly]) -> Area:
 
 
 def _telling(anomalies: list[Anomaly]) -> Anomaly | None:
-    told = [one for one in anomalies if one.grounds in _SPACE and (one.suspects or one.grounds == _MANY)]
+    told = [one for one in anomalies if one.grounds in _SPACE and (one.suspects or one.grounds in _INNOCENT)]
     return latest_of(told) if told else None
 
 

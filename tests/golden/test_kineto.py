@@ -40,26 +40,42 @@ def delayed(value: dict[str, Any], name: str, category: str) -> dict[str, Any]:
     return inserted(value, {at: call(name, category, at, DELAY_US, thread=7) for at in idle_moments(value)})
 
 
+def waiting_beside(value: dict[str, Any], kernel: str, kernel_us: float) -> dict[str, Any]:
+    """The trace with a shorter kernel there, and waiting for the rest of the time."""
+    calls = {}
+    for at in idle_moments(value):
+        calls[at] = call(kernel, "kernel", at, kernel_us, thread=7)
+        calls[at + 1] = call(ALL_REDUCE, "kernel", at + 1, DELAY_US - kernel_us, thread=7)
+    return inserted(value, calls)
+
+
+def write_all(folder: Path, slow: dict[str, Any], waiting: dict[str, Any]) -> None:
+    """Traces of six ranks that all meet in all collectives; rank 4 is slow."""
+    for rank in range(6):
+        value = of_rank(slow if rank == 4 else waiting, rank, 6)
+        value["distributedInfo"] |= ALIKE
+        write_trace(folder / f"{rank:x}.json", value)
+
+
 def only(folder: Path) -> Incident:
     (found,) = diagnose(folder).incidents
     return found
 
 
 @pytest.mark.parametrize(
-    ("name", "category", "words", "area"),
+    ("name", "category", "words", "area", "gain"),
     [
-        (LOADER, "python_function", f"function '{LOADER}' of rank 4", "data"),
-        ("sm80_slow_gemm_kernel", "kernel", "GPU kernel 'sm80_slow_gemm_kernel' of rank 4", "compute"),
+        (LOADER, "python_function", f"function '{LOADER}' of rank 4", "data", "81%"),
+        ("sm80_slow_gemm_kernel", "kernel", "GPU kernel 'sm80_slow_gemm_kernel' of rank 4", "compute", "79%"),
     ],
 )
 def test_a_slow_function_of_one_rank_is_found_by_name_and_the_rank_is_named(
-    tmp_path: Path, real: dict[str, Any], name: str, category: str, words: str, area: str
+    tmp_path: Path, real: dict[str, Any], name: str, category: str, words: str, area: str, gain: str
 ) -> None:
-    slow, waiting = delayed(real, name, category), delayed(real, ALL_REDUCE, "kernel")
-    for rank in range(6):
-        value = of_rank(slow if rank == 4 else waiting, rank, 6)
-        value["distributedInfo"] |= ALIKE
-        write_trace(tmp_path / f"{rank:x}.json", value)
+    # Others run the kernel, too; what the host does quickly is not listed.
+    on_device = category == "kernel"
+    waiting = waiting_beside(real, name, 2_000) if on_device else delayed(real, ALL_REDUCE, "kernel")
+    write_all(tmp_path, delayed(real, name, category), waiting)
     found = only(tmp_path)
     assert (found.symptom, found.verdict, found.area) == ("slowdown", "supported", area)
     assert [one.rank for one in found.suspects] == [4]
@@ -67,7 +83,16 @@ def test_a_slow_function_of_one_rank_is_found_by_name_and_the_rank_is_named(
     assert evidence.startswith(f"{words} holds 20.00 ms of a step")
     # Collectives run beside kernels in these steps.
     (played,) = [one.text for one in found.evidence if one.detector == "what_if"]
-    assert "over 5 steps); rank 4 like its peers would win back 81% of that" in played
+    assert f"over 5 steps); rank 4 like its peers would win back {gain} of that" in played
+
+
+def test_a_kernel_that_nobody_else_runs_is_told_and_its_rank_is_not_named(tmp_path: Path, real: dict[str, Any]) -> None:
+    """Only that rank has the head of the model: nothing tells the stages, as no sends are recorded."""
+    write_all(tmp_path, delayed(real, "cross_entropy", "kernel"), delayed(real, ALL_REDUCE, "kernel"))
+    found = only(tmp_path)
+    assert (found.verdict, found.suspects) == ("ambiguous", [])
+    assert "execute other things" in found.reason
+    assert any("GPU kernel 'cross_entropy' of rank 4" in one.text for one in found.evidence)
 
 
 def test_without_known_stages_it_is_found_by_name_and_nobody_is_named(tmp_path: Path, real: dict[str, Any]) -> None:

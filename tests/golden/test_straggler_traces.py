@@ -7,7 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from producers.recording import Recording, read_recording
 from rankwatch.diagnose import as_json, run
@@ -68,6 +71,33 @@ def test_the_published_figures_are_met(trace: tuple[str, Recording], capsys: pyt
         print(f"\n{name}, published in brackets: {shown}")
     for key, (ours, theirs) in figures.items():
         assert ours == pytest.approx(theirs, rel=CLOSE, abs=CLOSE / 10), key
+
+
+@pytest.mark.parametrize("columns", [["duration"], ["start_ts", "duration"]])
+def test_rows_without_a_time_here_and_there_change_no_figure_by_a_hundredth(tmp_path: Path, columns: list[str]) -> None:
+    table = parquet.read_table(TRACES / "trace-AR.parquet")
+    bad = np.arange(len(table)) % 1_000 == 0
+    for name in columns:
+        values = np.where(bad, np.nan, table[name].to_numpy())
+        table = table.set_column(table.schema.names.index(name), name, pa.array(values, pa.float32()))
+    parquet.write_table(table, tmp_path / "trace-AR.parquet")
+    shutil.copy(TRACES / "meta-AR.yaml", tmp_path)
+    recording = read_recording(tmp_path)
+    assert [one.count for one in recording.inputs.unused] == [bad.sum()]
+    result, told = played(recording), published("result", "AR")
+    assert (len(result.steps), result.untimed) == (len(played(whole(tmp_path / "whole")).steps), bad.sum())
+    assert result.slowdown == pytest.approx(told["blocking_slowdown"], rel=0.01)
+    assert result.m_w == pytest.approx(published("mw", "AR")["Mw"], rel=0.01)
+    (incident,) = run(recording).incidents
+    assert [one.rank for one in incident.suspects] == [0]
+    assert f"{bad.sum()} operations without a time" in incident.evidence[0].text
+
+
+def whole(folder: Path) -> Recording:
+    folder.mkdir()
+    for file in ("trace-AR.parquet", "meta-AR.yaml"):
+        shutil.copy(TRACES / file, folder)
+    return read_recording(folder)
 
 
 def test_only_the_slow_worker_is_named_and_else_nobody(trace: tuple[str, Recording]) -> None:

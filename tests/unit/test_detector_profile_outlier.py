@@ -21,6 +21,7 @@ KINDS: dict[str, FunctionKind] = {
     "cudaMalloc": "os",
     "gemm": "gpu",
     "norm": "gpu",
+    "head": "gpu",
     "ncclDevKernel_AllReduce": "collective",
 }
 HELD = {"augment": 0.05, "aten::linear": 0.02, "cudaMalloc": 0.02, "gemm": 0.6, "norm": 0.1}
@@ -274,6 +275,10 @@ STAGES = {"pp": 2, "dp": 8, "tp": 1, "cp": 1, "world": 16}
     [
         ({0: {"log_metrics": 0.3}}, 8, {}, "slow_function_by_design", []),
         ({7: {"log_metrics": 0.3}}, 8, {}, "slow_function_by_design", []),
+        ({0: {"gemm": 0.3}}, 8, {}, "slow_kernel_by_place", []),
+        ({7: {"head": 0.3}}, 8, {}, "slow_function_by_design", []),
+        ({0: {"log_metrics": 0.3}, 5: {"gemm": 0.4}}, 8, {}, "slow_function", [5]),
+        ({0: {"gemm": 0.3}, 5: {"gemm": 0.4}}, 8, {}, "slow_function", [5, 0]),
         ({3: {"gemm": 0.3}, 11: {"gemm": 0.25}}, 16, STAGES, "slow_functions_of_replica", []),
         ({3: {"gemm": 0.6}, 11: {"gemm": 0.1}}, 16, STAGES, "slow_function", [3]),
         ({3: {"gemm": 0.3}, 11: {"gemm": 0.11}}, 16, STAGES, "slow_functions_of_replica", []),
@@ -288,6 +293,58 @@ def test_more_work_by_design_and_longer_inputs_are_nobodys_fault(
     unseen = [summary(rank, layout=layout, who=identity(rank, role="trainer")) for rank in range(count, 16)]
     one = only(findings(closed([*told.summaries, *(unseen if layout else [])])))
     assert (one.grounds, [suspect.rank for suspect in one.suspects]) == (grounds, suspects)
+
+
+def counted(own: Sketch, calls: dict[str, int]) -> Sketch:
+    """The sketch with these calls a step of functions."""
+    told = [
+        msgspec.structs.replace(one, count=calls.get(one.name, one.count // own.steps) * own.steps)
+        for one in own.functions
+    ]
+    return msgspec.structs.replace(own, functions=told)
+
+
+@pytest.mark.parametrize(
+    ("slow", "calls", "suspects"),
+    [
+        ({5: {"gemm": 0.4}}, {}, [5]),
+        ({5: {"gemm": 0.4}, 6: {"gemm": 0.4}}, {}, [5, 6]),
+        # The head of the model: other kernels, or more of the same ones.
+        ({5: {"head": 0.4}}, {}, []),
+        ({5: {"gemm": 0.4, "head": 0.02}}, {}, []),
+        ({5: {"head": 0.4}, 6: {"head": 0.4}}, {}, []),
+        ({5: {"gemm": 0.4}}, {"gemm": 8}, []),
+        ({5: {"head": 0.4}, 6: {"gemm": 0.4}}, {}, [6]),
+        # What several do and nobody else does may be what they are there for.
+        ({2: {"log": 0.4}, 5: {"log": 0.4}}, {}, []),
+        ({2: {"augment": 0.4}, 5: {"augment": 0.4}}, {}, [2, 5]),
+        # What the host does besides is no part of the model.
+        ({5: {"gc.collect": 0.4}}, {}, [5]),
+        ({5: {"augment": 0.4}}, {"augment": 8}, [5]),
+        ({5: {"cudaMalloc": 0.4}}, {"cudaMalloc": 8}, [5]),
+    ],
+)
+def test_who_executes_other_things_than_most_has_another_part_of_the_model(
+    slow: dict[int, dict[str, float]], calls: dict[str, int], suspects: list[int]
+) -> None:
+    found = {rank: counted(own, calls if rank in slow else {}) for rank, own in ranks(slow=slow).items()}
+    one = only(findings(window(found)))
+    assert sorted(suspect.rank for suspect in one.suspects if suspect.rank is not None) == suspects
+    assert one.grounds == ("slow_function" if suspects else "slow_function_of_other_work")
+    # Where the layout is told its peers are of its own stage.
+    told = only(findings(window(found, world=8, pp=1, dp=8, tp=1)))
+    assert sorted(suspect.rank for suspect in told.suspects if suspect.rank is not None) == sorted(slow)
+
+
+@pytest.mark.parametrize(("more", "other"), [({"aten::head": 0.4}, True), ({"aten::linear": 0.4}, False)])
+def test_operators_are_the_model_where_nothing_of_the_device_was_recorded(more: dict[str, float], other: bool) -> None:
+    def on_host(own: Sketch) -> Sketch:
+        kept = [one for one in own.functions if one.kind != "gpu"]
+        return msgspec.structs.replace(own, functions=kept)
+
+    found = {rank: on_host(own) for rank, own in ranks(slow={5: more}).items()}
+    one = only(findings(window(found)))
+    assert [suspect.rank for suspect in one.suspects] == ([] if other else [5])
 
 
 def test_rank_0_whose_logging_has_become_slow_is_named() -> None:

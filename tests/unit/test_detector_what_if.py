@@ -107,6 +107,33 @@ def test_replicas_of_one_expert_group_are_held_against_each_other(named: list[in
     assert [suspect.rank for suspect in found.suspects] == named
 
 
+def test_waiting_for_a_replica_that_was_not_traced_is_not_said_to_be_communication() -> None:
+    def work(*place: int) -> tuple[float, float]:
+        """Slow in some steps, so that waiting for it is not what is usual."""
+        return slow_worker(0, 1, 3.0 if place[0] % 3 == 0 else 1.0)(*place)
+
+    job = job_of(work)
+    one = found_in(job, ranks=[rank for rank, (replica, _) in job.places().items() if replica != 1])
+    assert (one.grounds, one.area, one.suspects) == ("what_if_unseen", "unknown", [])
+    assert "over 6 steps, 1 of the replicas not traced in most of them)" in one.text
+    assert "communication, or waiting for the replicas that are not there" in one.text
+
+
+@pytest.mark.parametrize("ranks", [[1, 5], [5], [2]])
+def test_workers_whose_clocks_differ_are_set_right_by_their_collectives(ranks: list[int]) -> None:
+    expected = found_in(job_of(slow_worker(1, 1)))
+    windows = window_of(job_of(slow_worker(1, 1)))
+    told = []
+    for one in windows:
+        ahead = 100_000_000_000 if one.identity.rank in ranks else 0
+        own = [msgspec.structs.replace(line, starts=[start + ahead for start in line.starts]) for line in one.timelines]
+        told.append(msgspec.structs.replace(one, timelines=own))
+    ((found,),) = findings(told)
+    assert [suspect.rank for suspect in found.suspects] == [5]
+    assert found.peers == expected.peers
+    assert f"{len(ranks)} workers with other clocks" in found.text
+
+
 def test_time_between_operations_is_information() -> None:
     """It may be work that was not timed."""
     one = found_in(job_of(even(), gap_s=0.1))

@@ -12,7 +12,7 @@ import pytest
 from traced_job import TracedJob, even, slow_worker
 
 from producers.inputs import UnreadableRecording
-from producers.readers import op_timings
+from producers.readers import op_tables, op_timings
 from producers.recording import Recording, read_recording
 from producers.scan import Source
 from producers.times import EARLIEST
@@ -168,19 +168,15 @@ def spoilt(**changes: Any) -> Columns:
 MANY = {name: values * 3 for name, values in SMALL.items()} | {
     "optype": [f"op{at}" for at in range(len(SMALL["rank"]) * 3)]
 }
-TIMES = "rows whose times are no numbers, negative or beyond all bounds"
 PLACES = "rows without a rank, step or operation"
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"start_ts": float("nan")}, TIMES),
-        ({"start_ts": None}, TIMES),
-        ({"start_ts": float("-inf")}, TIMES),
-        ({"duration": float("inf")}, TIMES),
-        ({"duration": -0.5}, TIMES),
-        ({"duration": 1e30}, TIMES),
+        ({"start_ts": float("nan")}, op_tables.LOST),
+        ({"start_ts": None}, op_tables.LOST),
+        ({"start_ts": float("-inf")}, op_tables.LOST),
         ({"rank": None}, PLACES),
         ({"rank": -1}, PLACES),
         ({"step": -7}, PLACES),
@@ -196,6 +192,55 @@ def test_rows_that_make_no_sense_are_counted_and_left_out(tmp_path: Path, change
     assert all(duration >= 0 for one in timelines(recording).values() for duration in one.durations)
 
 
+@pytest.mark.parametrize(
+    ("changes", "numbered"),
+    [
+        ({"duration": float("inf")}, False),
+        ({"duration": -0.5}, False),
+        ({"duration": 1e30}, True),
+        ({"start_ts": float("nan")}, True),
+        ({"start_ts": None, "duration": None}, True),
+    ],
+)
+def test_a_row_without_a_time_stands_in_its_step_without_one(tmp_path: Path, changes: Columns, numbered: bool) -> None:
+    """Where a start is missing, the number in the order of its kind tells where it stands."""
+    columns, bad = spoilt(**changes), len(SMALL["step"][::10])
+    if numbered:
+        columns["seq_id"] = seq_ids()
+    recording = read_recording(write(tmp_path, columns))
+    assert notes(recording)[op_tables.UNTIMED] == bad
+    assert recording.inputs.records == len(SMALL["step"])
+    found = timelines(recording)
+    assert sum(len(one.untimed) for one in found.values()) == bad
+    whole = timelines(read_recording(write(tmp_path, SMALL)))
+    for place, one in found.items():
+        assert one.left_out == 0
+        for name in set(one.names):
+            # The n-th of its kind is the n-th still.
+            assert of_kind(one, name) == of_kind(whole[place], name)
+
+
+def seq_ids() -> list[int]:
+    counted: dict[tuple[Any, ...], int] = {}
+    found = []
+    for key in zip(SMALL["step"], SMALL["rank"], SMALL["optype"], strict=True):
+        found.append(counted.get(key, 0))
+        counted[key] = found[-1] + 1
+    return found
+
+
+def of_kind(one: Timeline, name: str) -> list[int]:
+    """The microbatches of its operations of a name, in order."""
+    return [batch for code, batch in zip(one.operations, one.microbatches, strict=True) if one.names[code] == name]
+
+
+def test_a_row_without_anything_that_tells_its_order_costs_its_workers_step(tmp_path: Path) -> None:
+    columns = {name: list(values) for name, values in SMALL.items()}
+    columns["start_ts"][5] = None
+    found = timelines(read_recording(write(tmp_path, columns)))
+    assert [one.left_out for _, one in sorted(found.items())].count(1) == 1
+
+
 def test_a_rank_that_is_at_two_places_is_at_none(tmp_path: Path) -> None:
     columns = {name: list(values) for name, values in SMALL.items()}
     columns["stage"][columns["rank"].index(3)] = 0
@@ -208,6 +253,7 @@ def test_a_rank_that_is_at_two_places_is_at_none(tmp_path: Path) -> None:
     ("raw", "reason"),
     [
         (b"PAR1", "not a Parquet file"),
+        (b"PAR1 and no end", "a Parquet file that was cut off: none of its rows can be read from its 15 bytes"),
         (b"PAR1" + b"\0" * 1_000 + b"PAR1", "not a Parquet file"),
         (b"PAR1" + b"\xff" * 8 + b"\xff\xff\xff\x7fPAR1", "not a Parquet file"),
     ],
@@ -253,7 +299,7 @@ def test_a_table_of_another_kind_is_noted_with_its_reason(
 
 def test_a_folder_with_nothing_usable_says_so(tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(UnreadableRecording, match="nothing in"):
+    with pytest.raises(UnreadableRecording, match=r"nothing in .*; 'trace.parquet': a Parquet file that was cut off"):
         read_recording(tmp_path)
 
 
@@ -262,7 +308,7 @@ def test_of_more_rows_than_there_is_room_for_the_last_steps_are_kept(
 ) -> None:
     rows = len(SMALL["step"])
     for room, steps, left_out in ((rows - 1, {11, 12}, rows // 3), (rows // 3, {12}, rows * 2 // 3)):
-        monkeypatch.setattr(op_timings, "MOST_ROWS", room)
+        monkeypatch.setattr(op_tables, "MOST_ROWS", room)
         recording = read_recording(write(tmp_path, SMALL))
         assert {step for step, _ in timelines(recording)} == steps
         assert notes(recording)[f"rows beyond the {room} of the last steps"] == left_out
@@ -271,7 +317,7 @@ def test_of_more_rows_than_there_is_room_for_the_last_steps_are_kept(
 def test_of_a_step_that_is_too_large_by_itself_the_rest_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(op_timings, "MOST_ROWS", 20)
+    monkeypatch.setattr(op_tables, "MOST_ROWS", 20)
     monkeypatch.setattr(op_timings, "MOST_OPERATIONS", 5)
     recording = read_recording(write(tmp_path, SMALL))
     assert notes(recording)["rows beyond the 20 of the last steps"] == len(SMALL["step"]) - 20
@@ -294,25 +340,25 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     pq.write_table(table.append_column("rank", table["rank"]), tmp_path / "trace-X.parquet")
     source = Source(tmp_path / "trace-X.parquet", "trace-X.parquet", 1)
     with pytest.raises(ValueError, match="two columns of one name"):
-        op_timings.read(source)
+        op_tables.read(source)
 
 
 def test_a_table_that_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, SMALL) / "trace-X.parquet"
     source = Source(path, path.name, path.stat().st_size)
-    monkeypatch.setattr(op_timings, "MOST_UNPACKED", 1_000)
+    monkeypatch.setattr(op_tables, "MOST_UNPACKED", 1_000)
     with pytest.raises(ValueError, match="bytes unpacked"):
-        op_timings.read(source)
-    monkeypatch.setattr(op_timings, "MOST_UNPACKED", 10**9)
-    monkeypatch.setattr(op_timings, "MOST_STEPS", 2)
+        op_tables.read(source)
+    monkeypatch.setattr(op_tables, "MOST_UNPACKED", 10**9)
+    monkeypatch.setattr(op_tables, "MOST_STEPS", 2)
     with pytest.raises(ValueError, match="more than 2 steps"):
-        op_timings.read(source)
-    monkeypatch.setattr(op_timings, "MOST_SEEN", 9)
+        op_tables.read(source)
+    monkeypatch.setattr(op_tables, "MOST_SEEN", 9)
     with pytest.raises(ValueError, match="rows, more than 9"):
-        op_timings.read(source)
-    monkeypatch.setattr(op_timings, "MOST_BYTES", source.size - 1)
+        op_tables.read(source)
+    monkeypatch.setattr(op_tables, "MOST_BYTES", source.size - 1)
     with pytest.raises(ValueError, match=f"file of {source.size} bytes"):
-        op_timings.read(source)
+        op_tables.read(source)
 
 
 def test_a_slow_worker_is_slow_in_the_table_too(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from rankwatch.text import print_incident, suspect_line, where
+from producers.times import EARLIEST, SECOND
+from rankwatch.text import print_incident, since, suspect_line, where
 from schemas.results import Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 
 NAMED = Incident(
@@ -45,6 +46,17 @@ NAMED = Incident(
 )
 def test_a_place_is_said_also_where_no_rank_is_named(incident: Incident, said: str) -> None:
     assert where(incident) == said
+
+
+@pytest.mark.parametrize(
+    ("onset", "said"),
+    [
+        (EARLIEST + 10 * SECOND, "capture time unknown, after iteration 7"),
+        (1_795_975_830 * SECOND, "2026-11-29T18:10:30.000Z, after iteration 7"),
+    ],
+)
+def test_a_time_that_nothing_told_is_not_said(onset: int, said: str) -> None:
+    assert since(msgspec.structs.replace(NAMED, onset=onset, iteration=7)) == said
 
 
 def test_one_rank_is_no_ranks_and_what_a_template_stands_out_against_is_said(

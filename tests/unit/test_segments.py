@@ -81,6 +81,9 @@ def late_cpu(step: int, rank: int) -> float:
         (ProfiledJob(work=slow(2), ranks=4), [[2]]),
         # The device has nothing to do: the CPU is late.
         (ProfiledJob(work=even, idle=late_cpu), [[6]]),
+        # Of rank 0 that may be its duty, as logging is.
+        (ProfiledJob(work=even, idle=lambda step, rank: 500.0 if rank else 9_000.0), [[]]),
+        (ProfiledJob(work=slow(5, 1.6), idle=lambda step, rank: 500.0 if rank else 5_000.0), [[5]]),
         (ProfiledJob(work=slow(1), ranks=3), []),
         (ProfiledJob(work=slow(5), steps=3), []),
         (ProfiledJob(work=even), []),

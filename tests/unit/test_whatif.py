@@ -92,6 +92,55 @@ def test_a_worker_that_is_slow_by_the_luck_of_few_steps_is_not_named() -> None:
         assert (found if cause is Cause.WORKERS else []) == [], seed
 
 
+def untimed(found: dict[int, dict[Place, Timeline]], share: float, only: Place | None = None) -> int:
+    """Takes the times of so many operations away, of one worker or of all; returns of how many."""
+    chance, taken = random.Random(5), 0
+    for step, own in sorted(found.items()):
+        for place, one in sorted(own.items()):
+            if only in (None, place):
+                bad = [at for at in range(len(one.operations)) if chance.random() < share]
+                durations = [0 if at in bad else took for at, took in enumerate(one.durations)]
+                found[step][place] = msgspec.structs.replace(one, durations=durations, untimed=bad)
+                taken += len(bad)
+    return taken
+
+
+def test_operations_without_a_time_cost_only_themselves() -> None:
+    steps = by_place(TracedJob(work=slow_worker(1, 1), dp=4, pp=2, steps=12))
+    whole = what_if(Player(steps))
+    taken = untimed(steps, 0.002)
+    player = Player(steps)
+    result = what_if(player)
+    assert (result.untimed, result.steps) == (taken, whole.steps)
+    assert taken > 4
+    assert result.slowdown == pytest.approx(whole.slowdown, rel=0.01)
+    assert (result.m_w, result.m_s) == pytest.approx((whole.m_w, whole.m_s), abs=0.02)
+    assert slow_workers(player, result, LIMITS).places == [(1, 1)]
+
+
+def test_more_of_them_cost_the_step_or_the_workers_step() -> None:
+    steps = by_place(TracedJob(work=even(), dp=4, pp=2, steps=12))
+    untimed(steps, 0.08)
+    with pytest.raises(NoTrace, match="more than 1% of the operations of each step have no time"):
+        Player(steps)
+    steps = by_place(TracedJob(work=even(), dp=16, pp=2, steps=12))
+    untimed(steps, 0.4, (3, 1))
+    result = what_if(Player(steps))
+    assert (len(result.replicas), result.replicas_aside) == (15, 1)
+
+
+def test_a_slow_worker_that_lacks_every_other_step_is_found_by_the_rest() -> None:
+    """Without its replica the others would seem to wait for communication."""
+    steps = by_place(TracedJob(work=slow_worker(1, 1), dp=4, pp=2, steps=12))
+    for step in steps:
+        if step % 2:
+            del steps[step][1, 1]
+    player = Player(steps)
+    result = what_if(player)
+    assert (len(result.steps), result.left_aside, result.replicas_aside) == (6, 6, 0)
+    assert slow_workers(player, result, LIMITS).places == [(1, 1)]
+
+
 def test_time_between_operations_is_no_part_of_a_played_step() -> None:
     plain, _, _ = judged(TracedJob(work=even()))
     result, found, cause = judged(TracedJob(work=even(), gap_s=0.1))
