@@ -27,7 +27,7 @@ def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:
     survived = all(situation.survived(one, anomalies) for one in anomalies)
     dated = [one for one in anomalies if one.severity != "info"]
     reason = Reason.SURVIVED if survived else Reason.NODE_FAULT
-    return _placed(base.nobody(reason, area=anomalies[0].area), dated)
+    return placed(base.nobody(reason, area=anomalies[0].area), dated)
 
 
 _UNEXPLAINED = frozenset(
@@ -54,10 +54,11 @@ def at_its_place(decision: Decision, faults: list[Anomaly]) -> Decision:
     if not before or decision.reason not in _UNEXPLAINED:
         return decision
     named = msgspec.structs.replace(decision, reason=Reason.NODE_FAULT, area=before[0].area, verdict="ambiguous")
-    return _placed(named, before)
+    return placed(named, before)
 
 
-def _placed(decision: Decision, faults: list[Anomaly]) -> Decision:
+def placed(decision: Decision, faults: list[Anomaly]) -> Decision:
+    """The decision with the nodes and devices that these findings point at."""
     places = {(one.node, one.device or ""): one for fault in faults for one in fault.suspects}
     return msgspec.structs.replace(decision, places=[places[key] for key in sorted(places)])
 
