@@ -143,6 +143,7 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
             severity="warning" if presses else "info",
             text=text,
             peers=peers,
+            metric=most.measured.name,
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=[view.suspect(rank, 0.8, f"its {name} grows without end") for rank in ranks if presses],
@@ -174,6 +175,7 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
             f"{'without end' if most.presses else 'for minutes'}: {said_value(most.first, unit)} to "
             f"{said_value(most.last, unit)} in {_said(most, window)}{others}",
             peers="" if most.usual is None else f"the same on other nodes grew by {said_value(most.usual, unit)}",
+            metric=most.measured.name,
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=[

@@ -77,6 +77,7 @@ def test_a_rank_whose_memory_grows_unlike_its_peers_is_named() -> None:
     one = last(found)
     assert (named(one), one.grounds, one.symptom, one.severity) == ([5], "memory_growth", "memory", "warning")
     assert one.text.startswith("rss_bytes of rank 5 grows without end: ")
+    assert one.metric == "rss_bytes"
     assert one.onset < at(LONG * 10 - 1550)
     # It is said in every window from then on, so that its incident stays open.
     warned = [any(one.severity == "warning" for one in window) for window in found]
