@@ -159,11 +159,12 @@ class MemoryFollower:
             self._state.found[stride] = self._judged(span, shaped, groups)
 
     def _since(self, stride: int, shaped: Marks, quarters: Curves) -> tuple[Curves, Curves]:
-        """What there was when the growth began that holds, and for how many points it has been seen."""
-        cells = self._state.cells
+        """What there was when the growth began that holds, and for how many points it has; a gap does not end it."""
+        cells, gap = self._state.cells, np.isnan(quarters).any(axis=-1)
         base = cells.plane(f"base {stride}", np.float32).astype(np.float64)
-        base = np.where(shaped, np.where(base > 0, base, quarters[..., 0]), 0.0)
-        held = np.where(shaped, cells.plane(f"held {stride}", np.uint16).astype(np.float64) + 1, 0.0)
+        base = np.where(shaped & (base == 0), quarters[..., 0], np.where(shaped | gap, base, 0.0))
+        held = cells.plane(f"held {stride}", np.uint16).astype(np.float64)
+        held = np.where(base > 0, held + 1, 0.0)
         cells.put(f"base {stride}", base.astype(np.float32))
         cells.put(f"held {stride}", np.minimum(held, _LONGEST_HELD).astype(np.uint16))
         return base, held

@@ -381,7 +381,7 @@ def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
         draft.points.setdefault(event.name, []).append(point)
     elif event.value is None:
         _drop(draft, f"nonfinite.{event.name}")
-    elif is_blank(event.name, event.value):
+    elif is_blank(event.name, event.value, event.unit):
         _drop(draft, f"blank.{event.name}")
     elif event.value == 0 and read_of(event) in draft.failed_reads:
         _drop(draft, f"failed read.{event.name}")

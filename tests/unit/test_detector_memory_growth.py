@@ -209,6 +209,17 @@ def test_what_slows_down_is_none_however_much_it_becomes(most: float, windows: f
     assert all(one.severity == "info" for window in findings(peers(r5=settles), windows=400) for one in window)
 
 
+def test_a_gap_does_not_make_growth_begin_anew() -> None:
+    def gap(window: int) -> float | None:
+        return None if 170 <= window < 190 else 40_000 + 16 * window
+
+    found = findings(peers(r5=gap), windows=400)
+    assert named(last(found)) == [5]
+    assert "39.37 GiB to " in last(found).text
+    # A process that began anew is not the one that grew.
+    assert not any(findings(peers(r5=lambda window: gap(window) if window < 190 else 40_000 + window), windows=400))
+
+
 LIMITED = {"name": "DCGM_FI_DEV_FB_USED", "device": "0"}
 
 
