@@ -241,12 +241,18 @@ _SHORT_ONES = float(2**16 - 1)
 _REGISTERS = re.compile(r"(?i:dcgm_)|(?:node_)?infiniband_")
 
 
-def is_blank(name: str, value: float) -> bool:
-    """Whether a value stands for one that is not known, or not supported.
+_NEVER_BELOW_0 = frozenset({"bytes", "MHz", "percent", "ratio", "W"})
+
+
+def is_blank(name: str, value: float, unit: str = "") -> bool:
+    """Whether a value stands for one that is not known, or not supported; ``unit`` is that of a value on its way.
 
     DCGM has such values in three sizes, sixteen each (``DCGM_INT32_BLANK`` and so on). Registers of a device that does
-    not answer read as all ones, and error counters of a port stay there once they are full.
+    not answer read as all ones, and error counters of a port stay there once they are full. Whoever samples may write
+    -1 or all ones for what it could not: no amount is negative, and only of bytes there may be as many as 32 bits hold.
     """
+    if unit in _NEVER_BELOW_0 and (value < 0 or value == _ALL_ONES[1] or (value == _ALL_ONES[0] and unit != "bytes")):
+        return True
     found = _REGISTERS.match(name)
     if found is None:
         return False

@@ -454,8 +454,8 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
     detector's reason, a stable word. ``templates`` are signatures of lines, or ids of templates where the axis is
     ``cross-job``; ``library`` is the version of the learned library that it rests on. ``about`` are the ranks that a
-    supporting finding speaks of: it accuses none of them. ``metric`` is the timer that it rests on, without its unit;
-    empty where it rests on no one timer.
+    supporting finding speaks of: it accuses none of them. ``metric`` is the timer, without its unit, or the sampled
+    metric that it rests on; empty where it rests on no one.
     """
 
     id: str

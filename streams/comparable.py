@@ -1,7 +1,8 @@
 """A window's gauges as what can be compared over ranks: levels, and of counters what they gained.
 
 A process that began earlier has counted more, so totals are never compared. A counter that fell in the window tells
-nothing, since nobody knows what it had gained before; a value in another unit than most ranks' is left out.
+nothing, since nobody knows what it had gained before; a value in another unit than most ranks', by its name or by its
+size, is left out.
 """
 
 from __future__ import annotations
@@ -14,9 +15,15 @@ from numpy.typing import NDArray
 
 from streams.gauges import GaugeTable
 from streams.metric_names import counts_up
+from streams.robust import median_of
 from streams.view import AttemptView, AttemptWindow
 
 Matrix = NDArray[np.float64]
+_SIZED = frozenset({"bytes", "s", "ms", "us", "W", "J", "MHz"})
+_LEAST_ALIKE = 3
+"""Ranks of which most can tell what size a unit has."""
+_NEAR = 0.1
+"""By how much a logarithm may be off."""
 
 
 class Measured(msgspec.Struct, frozen=True, order=True):
@@ -50,6 +57,7 @@ def comparable(table: GaugeTable) -> Comparable:
     units, others = _units(table)
     values = _levels(table, units)
     values[others] = np.nan
+    values[_mistaken(table, values, units)] = np.nan
     measured = [Measured(name, device, unit) for (name, device), unit in zip(table.metrics, units, strict=True)]
     return Comparable(measured, table.ranks, values)
 
@@ -75,6 +83,24 @@ def _units(table: GaugeTable) -> tuple[list[str], NDArray[np.bool_]]:
         apart = [row for row, unit in zip(at, units_told, strict=True) if row >= 0 and unit != usual[row]]
         others[np.ix_(apart, who)] = True
     return usual, others
+
+
+def _mistaken(table: GaugeTable, values: Matrix, units: list[str]) -> NDArray[np.bool_]:
+    """Which values have the unit's name and another size: they are a thousand or 1024 times their like, once or more.
+
+    So is hardly anything that is measured rightly. Levels in units that come in sizes only: what idles gains nothing.
+    """
+    pairs = enumerate(zip(table.metrics, units, strict=True))
+    rows = [at for at, ((name, _), unit) in pairs if unit in _SIZED and not counts_up(name, unit)]
+    found = np.zeros(values.shape, dtype=np.bool_)
+    if not rows or values.shape[1] < _LEAST_ALIKE:
+        return found
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.abs(np.log(values[rows] / median_of(values[rows])[:, None]))
+        for step in (np.log(1000), np.log(1024)):
+            times = np.round(apart / step)
+            found[rows] |= (times >= 1) & (np.abs(apart - times * step) < _NEAR)
+    return found
 
 
 def _levels(table: GaugeTable, units: list[str]) -> Matrix:

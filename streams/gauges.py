@@ -76,6 +76,15 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Where the metrics of that name stand, the process's own first, then by device."""
         return [at for at, (own, _) in enumerate(self.metrics) if own == name]
 
+    def called(self, rank: int, name: str, device: str) -> str:
+        """How a rank calls the device of one of the ``metrics`` itself; empty where it has none of that name."""
+        place = bisect_left(self.ranks, rank)
+        for layout, places in self.alike.items():
+            pairs = list(zip(*layout, strict=True))
+            if place in places and (name, device) in pairs:
+                return self.rows[place].devices[pairs.index((name, device))] or ""
+        return ""
+
     @cached_property
     def _made(self) -> dict[str, NDArray[np.float64]]:
         return {}

@@ -41,6 +41,18 @@ def quarters_of(curves: Curves) -> Curves:
     return found
 
 
+def to_come(quarters: Curves) -> Curves:
+    """How much comes after the last quarter if each step is as much smaller as the last was; infinite if none is.
+
+    So exponential settling ends: each step is the same part of the one before, and what is left a geometric series.
+    """
+    steps = np.diff(quarters, axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = np.sqrt(np.maximum(steps[..., -1], 0) / steps[..., 0])
+        rest: Curves = np.where(part < 1, steps[..., -1] * part / (1 - part), np.inf)
+    return rest
+
+
 def slope(curve: Curves) -> float:
     """The median of the slopes between all pairs of points, a point (Theil and Sen); of one curve without gaps."""
     early, late = np.triu_indices(len(curve), k=1)

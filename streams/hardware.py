@@ -95,8 +95,13 @@ class HardwareWatch:
             self._see(sample)
         if not counts:
             return sample
-        gain = None if before is None else rate(before.last, counted(sample), measure)
+        gain = None if before is None or _returns(before, sample) else rate(before.last, counted(sample), measure)
         return None if gain is None else msgspec.structs.replace(sample, value=gain, unit=f"{sample.unit}/s")
+
+    def shown_last(self, sample: Metric) -> float | None:
+        """What the metric of a sample showed last, null where that is not known."""
+        before = self._before(sample)
+        return None if before is None else before.last.value
 
     @property
     def changes(self) -> list[HardwareChange]:
@@ -124,7 +129,8 @@ class HardwareWatch:
             self._state.shown[self._key(sample)] = Shown(now, peak)
 
     def _judge(self, sample: Metric, kind: str, before: Shown, *, counts: bool) -> None:
-        was, value = before.last.value, sample.value or 0.0
+        # What no reboot repairs is not new when it is told again.
+        was, value = before.peak if kind == "row_remap_failure" else before.last.value, sample.value or 0.0
         if sample.time <= before.last.time:
             return
         if kind == "xid":
@@ -197,6 +203,11 @@ class HardwareWatch:
 
 
 _UNKNOWN = Measure()
+
+
+def _returns(before: Shown, sample: Metric) -> bool:
+    """Whether a counter comes back from 0 to where it was: it was not read in between, nobody knows what it gained."""
+    return before.last.value == 0 < before.peak <= (sample.value or 0.0)
 
 
 def falls(kind: str, before: float, after: float) -> bool:

@@ -21,8 +21,12 @@ def nodes_compared(view: AttemptView, window: AttemptWindow) -> Comparable:
 def node_table(view: AttemptView, window: AttemptWindow) -> GaugeTable:
     """The gauges of the attempt's nodes, under the lowest rank of each; those of nodes without ranks are left out.
 
-    So are those of devices that one rank is known to use: they are compared as that rank's.
+    So are those of devices that one rank is known to use: they are compared as that rank's. Made once.
     """
+    return window.once("node_table", view, lambda: _node_table(view, window))
+
+
+def _node_table(view: AttemptView, window: AttemptWindow) -> GaugeTable:
     lowest: dict[str, int] = {}
     for rank in sorted(view.members) if window.nodes else []:
         lowest.setdefault(view.node_of(rank), rank)

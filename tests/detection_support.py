@@ -399,6 +399,7 @@ _SYMPTOM = {
     "unlike_peers": ("gauge_outlier", "slowdown", "metric", "info", "space"),
     "memory_growth": ("memory_growth", "memory", "metric", "warning", "time"),
     "memory_growth_of_all": ("memory_growth", "memory", "metric", "warning", "time"),
+    "memory_growth_of_device": ("memory_growth", "memory", "metric", "warning", "time"),
     "overflow": ("nonfinite", "numerics", "metric", "info", "time"),
     "never_finite": ("nonfinite", "numerics", "metric", "info", "time"),
     "spike": ("loss_spike", "numerics", "metric", "info", "time"),

@@ -264,6 +264,7 @@ def anomaly(name: str = "a1") -> results.Anomaly:
         suspects=[suspect(), results.Suspect(rank=None, node="node09", score=0.5, why="idle")],
         victims=[0, 1],
         about=[5, 6],
+        metric="data_load",
         unobserved=[7],
         templates=["t1"],
         library="healthy 3 (v1)",

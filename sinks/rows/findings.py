@@ -74,6 +74,7 @@ def anomaly_block(anomaly: Anomaly, run_id: str) -> Block:
             "area": anomaly.area,
             "severity": anomaly.severity,
             "grounds": anomaly.grounds,
+            "metric": anomaly.metric,
             "text": anomaly.text,
             "peers": anomaly.peers,
             "phase": anomaly.phase,

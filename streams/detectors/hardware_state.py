@@ -133,6 +133,7 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
             severity=severity,
             text=f"{used}{said_device(changed.node, change.device, change.kind)}: {said_change(change)}",
             peers=f"devices that changed alike: {alike}; nodes that run the job: {len(view.node_names)}",
+            metric=change.name,
             iteration=view.clock.iteration,
             phase=view.phase,
             suspects=[_suspect(view, changed, fault=fault, fatal=fatal)],

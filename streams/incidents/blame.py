@@ -6,12 +6,13 @@ The order of blame is that of detectors.md section 3; hangs, crashes and slownes
 from __future__ import annotations
 
 from schemas.results import Anomaly
-from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of
+from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, placed
 from streams.incidents.situation import Situation
 from streams.incidents.slowness import slowdown
 from streams.incidents.standstill import at_its_place, faults_alone, standstill
 
-GROWTH = frozenset({"memory_growth", "memory_growth_of_all"})
+OF_DEVICE = "memory_growth_of_device"
+GROWTH = frozenset({"memory_growth", "memory_growth_of_all", OF_DEVICE})
 """Grounds that say of memory that it grows, before anything comes of it."""
 
 
@@ -40,8 +41,12 @@ def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: S
     growth = [one for one in anomalies if one.grounds in GROWTH]
     # Growth of minutes beside it takes back nothing.
     growth = [one for one in growth if one.severity != "info"] or growth
+    # Whose memory is known says more than where some device is.
+    growth = [one for one in growth if one.grounds != OF_DEVICE] or growth
     base = Base.on(growth, earliest_of(growth), symptom="memory")
     latest = latest_of(growth)
+    if latest.grounds == OF_DEVICE:
+        return placed(base.nobody(Reason.DEVICE_MEMORY_GROWS, area="memory"), [latest])
     if latest.suspects:
         return base.named(Reason.MEMORY_GROWS, latest.suspects, area="memory")
     return base.nobody(Reason.MEMORY_OF_ALL_GROWS, area="memory")

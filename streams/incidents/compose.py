@@ -238,7 +238,7 @@ _NEXT_OF_NOBODY: dict[Symptom, str] = {
 
 
 def _next_step(decision: Decision, scope: Scope) -> str:
-    if decision.places and not decision.suspects:
+    if decision.places and not decision.suspects and decision.reason is not Reason.DEVICE_MEMORY_GROWS:
         where = f"node {', '.join(scope.nodes)}" if scope.nodes else "the nodes"
         more = "run its hardware checks" if decision.area == "hardware" else "compare it with the other nodes"
         return f"read the kernel log of {where} around the onset and {more} before it is used again"

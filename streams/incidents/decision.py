@@ -32,6 +32,7 @@ class Reason(Enum):
     NOTHING_OBSERVED = "the job stands still and neither stacks nor dumps of it were observed"
     MEMORY_GROWS = "its memory grows without end, and that of its peers does not"
     MEMORY_OF_ALL_GROWS = "memory grows without end, and nothing tells that it is one rank's alone"
+    DEVICE_MEMORY_GROWS = "memory of a device grows without end, and nothing tells which rank uses it"
     NO_PEERS = "one failed by an error of its own, but no peer was observed to hold it against"
     OWN_ERROR = "one failed by an error of its own, the others by its loss"
     OWN_DEATH = "one died by a signal that nobody here had sent"

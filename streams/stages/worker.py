@@ -11,6 +11,7 @@ from schemas.identity import Identity
 from schemas.ids import stable_id
 from schemas.measures import is_blank
 from streams.config import StreamConfig
+from streams.failed_reads import Read, failed_reads, read_of
 from streams.hardware import HardwareWatch, WatchState
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
@@ -80,6 +81,7 @@ class _Draft:
 
     def __init__(self, state: WorkerState) -> None:
         self.hardware = HardwareWatch(state.hardware)
+        self.failed_reads: frozenset[Read] = frozenset()
         self.signatures: dict[str, _Signature] = {}
         self.points: dict[str, list[Point]] = {}
         self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
@@ -200,6 +202,8 @@ def _taken(
     """Take the events in, in order; returns them stamped."""
     replace = msgspec.structs.replace
     of_log = iter(known)
+    samples = (event for event in ordered if isinstance(event, events.Metric))
+    draft.failed_reads = failed_reads(samples, draft.hardware.shown_last)
     stamped: list[events.Event] = []
     for event in ordered:
         if not isinstance(event, events.Log):
@@ -377,8 +381,10 @@ def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
         draft.points.setdefault(event.name, []).append(point)
     elif event.value is None:
         _drop(draft, f"nonfinite.{event.name}")
-    elif is_blank(event.name, event.value):
+    elif is_blank(event.name, event.value, event.unit):
         _drop(draft, f"blank.{event.name}")
+    elif event.value == 0 and read_of(event) in draft.failed_reads:
+        _drop(draft, f"failed read.{event.name}")
     elif (sample := draft.hardware.take(event)) is not None:
         _gauge(draft, sample)
 

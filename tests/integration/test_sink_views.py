@@ -62,6 +62,8 @@ def test_anomalies_and_windows_are_seen_once(client: Client) -> None:
     assert ask(client, "SELECT id, suspect_ranks, suspect_scores FROM anomalies_latest") == [
         ["a1", [3, None], [0.75, 0.5]]
     ]
+    assert ask(client, "SELECT id FROM anomalies_latest WHERE metric = 'data_load'") == [["a1"]]
+    assert ask(client, "SELECT id FROM anomalies_latest WHERE metric = ''") == []
     assert ask(client, "SELECT count() FROM windows_latest") == [[4]]
 
 

@@ -117,11 +117,18 @@ ALIKE = anomaly("own_error", list(range(RANKS)), start=10, templates=["a"], area
 KILLED = anomaly("own_death", [4], start=10, onset=12, subject="killed")
 TOLD = anomaly("told_to_end", [], [3, 5], start=10, onset=13, subject="told")
 
+ON_DEVICE = msgspec.structs.replace(
+    anomaly("memory_growth_of_device", start=10),
+    suspects=[Suspect(rank=None, node="gpu3", device="0000:3b:00.0", score=0.5, why="grows")],
+)
+
 Row = tuple[str, Reason, list[int], list[Anomaly], Situation]
 TABLE: list[Row] = [
     ("memory grows of one alone", Reason.MEMORY_GROWS, [3], [growth(3)], situation()),
     ("memory grows of all", Reason.MEMORY_OF_ALL_GROWS, [], [growth(3), growth(start=10)], situation()),
     ("memory that grows for minutes takes back nothing", Reason.MEMORY_GROWS, [3], [growth(3), msgspec.structs.replace(growth(start=10), severity="info")], situation()),
+    ("memory of a device grows", Reason.DEVICE_MEMORY_GROWS, [], [ON_DEVICE], situation()),
+    ("memory of a device and of a rank grows", Reason.MEMORY_GROWS, [3], [growth(3), msgspec.structs.replace(ON_DEVICE, end=at(40))], situation()),
     ("memory that grows hides no hang", Reason.OUTSIDE_COMMUNICATION, [5], [growth(3), stall(), outside(5)], situation()),
     ("memory grew until the rank died", Reason.OWN_DEATH, [3], [growth(3), anomaly("own_death", [3], start=10, onset=12), cascade(*others(3), onset=13)], situation()),
     ("memory of one grows, another dies", Reason.OWN_ERROR, [6], [growth(3), error(6, 12), cascade(*others(6), onset=13)], situation()),

@@ -59,6 +59,27 @@ def test_a_value_in_another_unit_than_most_ranks_is_left_out() -> None:
     assert [np.isnan(value) for value in row] == [False, False, True, False]
 
 
+@pytest.mark.parametrize(
+    ("values", "unit", "left"),
+    [
+        ([500, 510, 490_000], "W", [500, 510, None]),
+        ([500, 510, 0.5], "W", [500, 510, None]),
+        ([60e9, 61e9, 60e9 / 2**20], "bytes", [60e9, 61e9, None]),
+        ([60e9, 61e9, 60e9 * 1024], "bytes", [60e9, 61e9, None]),
+        ([60e9, 61e9, 60e9 / 200], "bytes", [60e9, 61e9, 3e8]),
+        ([500, 510, 5000], "W", [500, 510, 5000]),
+        ([99, 98, 0.098], "percent", [99, 98, 0.098]),
+        ([500, 490_000], "W", [500, 490_000]),
+        ([500, 510, 0], "W", [500, 510, 0]),
+    ],
+)
+def test_a_value_in_another_size_of_the_unit_is_left_out(
+    values: list[float], unit: str, left: list[float | None]
+) -> None:
+    (row,) = told(*([gauge("drawn", value, unit=unit)] for value in values)).values()
+    assert [None if np.isnan(value) else value for value in row] == left
+
+
 def test_the_only_device_of_each_rank_is_its_own_whatever_it_is_called() -> None:
     assert told(*([gauge("temp", 60.0 + rank, device=f"GPU-{rank}")] for rank in range(3))) == {
         ("temp", OWN): [60.0, 61.0, 62.0]

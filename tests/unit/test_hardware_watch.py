@@ -178,3 +178,60 @@ def test_what_invents_devices_does_not_fill_the_memory() -> None:
     (other,) = windows(more)
     assert len(other.hardware) == MOST_CHANGES
     assert other.dropped["hardware"] == 200 - MOST_CHANGES
+
+
+PHYSICAL, TEMPERATURES, REMAP = "node_infiniband_physical_state_id", [60.0, 60, 0, 60], "DCGM_FI_DEV_ROW_REMAP_FAILURE"
+
+
+def read_together(told: dict[str, list[float]], every: float = 5) -> list[Window]:
+    """The windows of samples of one device that were read at the same times."""
+    times = range(len(next(iter(told.values()))))
+    return windows([sample(every * n, name, told[name][n]) for n in times for name in sorted(told)])
+
+
+@pytest.mark.parametrize("every", [1, 5, 10])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a port of which all is 0", {STATE: [4.0, 4, 0, 4], PHYSICAL: [5.0, 5, 0, 5], DOWNED: [7.0, 7, 0, 7]}),
+        ("twice in a row", {STATE: [4.0, 0, 0, 4], DOWNED: [7.0, 0, 0, 7]}),
+        ("until the end", {STATE: [4.0, 4, 0, 0], RATE: [50e9, 50e9, 0, 0]}),
+        ("a rate alone", {RATE: [50e9, 50e9, 0, 50e9]}),
+        ("flags that come back", {TEMPERATURE: TEMPERATURES, REASONS: [0x44, 0x44, 0, 0x44], REMAP: [1, 1, 0, 1]}),
+        ("a fault that nothing repairs", {REMAP: [1, 1, 0, 1]}),
+    ],
+)
+def test_a_failed_read_changes_nothing(name: str, told: dict[str, list[float]], every: float) -> None:
+    found = read_together(told, every)
+    assert [one.hardware for one in found] == [[]] * len(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "found"),
+    [
+        (
+            "a port that is down has states",
+            {STATE: [4.0, 4, 1, 1], DOWNED: [0.0, 0, 1, 1]},
+            {"port_state", "link_downed"},
+        ),
+        ("beside a gap", {STATE: [4.0, 0, 1, 1], DOWNED: [0.0, 0, 1, 1]}, {"port_state", "link_downed"}),
+        ("a sensor that is not there", {TEMPERATURE: [0.0, 0, 0, 0], REMAP: [0.0, 0, 1, 1]}, {"row_remap_failure"}),
+        ("a code beside zeros", {TEMPERATURE: [60.0, 60, 0, 0], XID: [0.0, 0, 79, 79]}, {"xid"}),
+    ],
+)
+def test_a_fault_is_told_beside_zeros(name: str, told: dict[str, list[float]], found: set[str]) -> None:
+    assert {change.kind for window in read_together(told) for change in window.hardware} == found
+
+
+def test_values_of_failed_reads_are_counted_and_left_out() -> None:
+    (window,) = read_together({TEMPERATURE: TEMPERATURES, DATA: [1000.0, 1100, 0, 1300]}, every=2)
+    assert window.dropped == {f"failed read.{DATA}": 1, f"failed read.{TEMPERATURE}": 1}
+    means = {gauge.name: (gauge.mean, gauge.count) for gauge in window.measured}
+    assert means == {TEMPERATURE: (60, 3), DATA: (50, 2)}
+
+
+def test_what_a_counter_gained_since_it_was_not_read_is_not_known() -> None:
+    (window,) = windows(
+        [sample(n, "any_total", value, counter=True) for n, value in enumerate([1e15, 0, 1e15, 1e15 + 8])]
+    )
+    assert [(gauge.mean, gauge.count) for gauge in window.measured] == [(8.0, 1)]

@@ -93,3 +93,20 @@ def test_values_come_in_base_units_and_a_printed_unit_counts_first(
 )
 def test_what_stands_for_no_value_is_known_by_its_source(name: str, value: float, blank: bool) -> None:
     assert is_blank(name, float(value)) is blank
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "blank"),
+    [
+        (-1, "W", True),
+        (-1, "bytes", True),
+        (2**32 - 1, "percent", True),
+        (2**32 - 1, "bytes", False),
+        (2**64 - 1, "bytes", True),
+        (-1, "C", False),
+        (-1, "count", False),
+        (0, "W", False),
+    ],
+)
+def test_no_amount_is_negative_or_all_ones(value: float, unit: str, *, blank: bool) -> None:
+    assert is_blank("anything", float(value), unit) is blank
