@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
-from streams.places import Place, beside, replica_elsewhere
+from streams.places import beside, replica_elsewhere
 from streams.robust import Bounds, median_of
 from streams.slow_ranks import Standing, noise_of, standings
 from streams.step_tables import StepTables
@@ -15,24 +14,6 @@ from streams.view import AttemptView
 LONGER_WAIT, OF_EXCESS = 0.05, 0.25
 """Waiting that speaks for a suspect: beyond its peers' by so much of a step, and of what it works longer."""
 WITNESS_STEPS = 5
-
-
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is beside slow ranks: how many ``more`` are slow, the places whose ranks they all are, ``waiting``.
-
-    Those of them wait longer than their peers. ``replica`` are slow in other stages of the one replica they are of;
-    ``unseen`` is whether those stages are not seen to be fast: what the replica is given may take longer. Timers of the
-    ``unaccounted`` leave much of their steps open, so that a slow rank may wait for them; ``within`` is whether it may
-    wait within this timer for its own group.
-    """
-
-    more: int
-    places: list[Place]
-    waiting: list[int]
-    replica: list[Standing]
-    unseen: bool = False
-    unaccounted: list[int] = []
-    within: bool = False
 
 
 def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:

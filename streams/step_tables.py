@@ -31,6 +31,11 @@ class TableKey(msgspec.Struct, frozen=True, order=True):
         return "|".join((self.kind, self.process_type, self.role, self.timer))
 
 
+def timer_of(text: str) -> str:
+    """The timer that the text of a key names."""
+    return text.rpartition("|")[2]
+
+
 class StepTables:
     """Takes windows in; keeps the tables by the text of their keys."""
 
@@ -96,6 +101,16 @@ class StepTables:
         ]
         told = [one for one in told if np.isfinite(one).any()]
         return np.sum(told, axis=0) if told else np.full(len(ranks), np.nan)
+
+    def waiting_time(self, ranks: list[int], first: int, behind: int | None) -> Array:
+        """How long all timers of a rank take that hold waiting, alone or with work (ns), from one iteration to another.
+
+        0 where it has none. Timers may lie within each other, so only differences tell.
+        """
+        found = np.zeros(len(ranks))
+        for text in (*self.of("wait"), *self.of("mixed")):
+            found += np.nan_to_num(_middles(self._tables[text], ranks, *_between(self._tables[text], first, behind)))
+        return found
 
     def open_time(self, ranks: list[int], first: int, behind: int | None) -> Array:
         """How much of a step (ns) none of a rank's timers covers, from one iteration to before another.

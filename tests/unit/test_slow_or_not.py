@@ -21,6 +21,7 @@ Values = Callable[[int, int], float | None]
 NOISE = np.random.default_rng(3).normal(1, 0.02, (600, 64))
 PIPELINE = {"pp": 2, "dp": 8, "tp": 1, "cp": 1}
 TENSOR = {"pp": 1, "dp": 8, "tp": 4, "cp": 1}
+DATA = {"pp": 1, "dp": 16, "tp": 1, "cp": 1}
 
 
 def windows(timers: Mapping[str, Values], ranks: int = 16, count: int = 10, **fields: Any) -> list[AttemptWindow]:
@@ -237,6 +238,79 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             {},
             None,
             [],
+        ),
+        ("a layer that may hold experts", {"mlp_ms": slow(5, since=50)}, {}, "slow_experts", [5]),
+        (
+            "all of a step, in a job that times a router",
+            {"compute_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_experts",
+            [5],
+        ),
+        (
+            "all of a step, in a job with a size of expert groups",
+            {"compute_ms": slow(5, since=50)},
+            {"layout": {**DATA, "ep": 8}},
+            "slow_experts",
+            [5],
+        ),
+        (
+            "a layer without experts, in a job that times a router",
+            {"attention_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "loading, in a job that times a router",
+            {"data_load_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "a node that always was",
+            {"compute_ms": slow(4, 5, 6, 7)},
+            {"per_node": 4, "layout": DATA},
+            "slow_node",
+            [4, 5, 6, 7],
+        ),
+        (
+            "two nodes of eight that always were",
+            {"compute_ms": slow(4, 5, 12, 13)},
+            {"layout": DATA},
+            "slow_node",
+            [4, 5, 12, 13],
+        ),
+        (
+            "all that is seen of a node that always was",
+            {"compute_ms": lambda rank, step: None if rank == 4 else 400.0 * (1 + 0.8 * (rank == 5))},
+            {"layout": DATA},
+            "slow_node",
+            [5],
+        ),
+        ("one of a node that always was", {"compute_ms": slow(5)}, {"layout": DATA}, "slow_against_peers", [5]),
+        ("its forward, and nobody times waiting", {"forward_ms": slow(5, since=50)}, {}, "slow_unwitnessed", [5]),
+        (
+            "its forward, and backward tells that others wait",
+            {"forward_ms": slow(5, since=50), "backward_ms": lambda r, step: 200.0 + 300.0 * (r != 5 and step >= 50)},
+            {},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "its forward, and the layout tells that nobody meets there",
+            {"forward_ms": slow(5, since=50)},
+            {"layout": DATA},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "what is seen of a stage that has become slow",
+            {"compute_ms": lambda r, step: None if 8 <= r < 12 else 400.0 * (1 + 0.6 * (r >= 12 and step >= 50))},
+            {"layout": PIPELINE, "per_node": 4},
+            "slow_stage",
+            [12, 13, 14, 15],
         ),
         (
             "it comes later",
