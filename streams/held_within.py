@@ -15,7 +15,7 @@ import numpy as np
 
 from streams.robust import median_of
 from streams.slow_ranks import PAST_STEPS, Standing
-from streams.step_tables import StepTables, timer_of
+from streams.step_tables import Steps, StepTables, timer_of
 from streams.view import AttemptView
 
 OF_EXCESS, OF_STEP = 0.5, 0.05
@@ -61,10 +61,8 @@ def is_unwitnessed(view: AttemptView, tables: StepTables, key: str, slow: list[S
     if not _PASSES_ON.search(timer_of(key)) or view.knows_stages_beside(ranks):
         return False
     others = sorted(set(tables[key].ranks) - set(ranks))
-    now, before = tables.waiting_time(others, _first(slow, steps), None), np.zeros(len(others))
-    if (past := _past(slow, steps)) is not None:
-        before = tables.waiting_time(others, *past)
-    return not float(median_of(now - before)) >= OF_EXCESS * min(one.excess(steps) for one in slow)
+    more = tables.waiting_time(others, _told(slow, steps)) - tables.waiting_time(others, _past(slow, steps))
+    return not float(median_of(more)) >= OF_EXCESS * min(one.excess(steps) for one in slow)
 
 
 def unaccounted(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:
@@ -74,24 +72,22 @@ def unaccounted(view: AttemptView, tables: StepTables, slow: list[Standing], ste
     """
     known = {one.rank for one in slow}
     others = [rank for rank in sorted(view.members) if rank not in known]
-    now = tables.open_time(others, _first(slow, steps), None)
+    now = tables.open_time(others, _told(slow, steps))
     if np.count_nonzero(np.isfinite(now)) < LEAST_OTHERS:
         return []
-    more = now
-    if (past := _past(slow, steps)) is not None:
-        more = now - np.nan_to_num(tables.open_time(others, *past), nan=0.0)
+    more = now - np.nan_to_num(tables.open_time(others, _past(slow, steps)), nan=0.0)
     beyond = more - median_of(more)
     least = max(OF_EXCESS * min(one.excess(steps) for one in slow), OF_STEP * step_ns)
     return [rank for rank, one in zip(others, beyond.tolist(), strict=True) if one > least]
 
 
-def _first(slow: list[Standing], steps: int) -> int:
-    """The iteration from which they are judged."""
-    return min(one.iterations[max(len(one.iterations) - steps, 0)] for one in slow)
+def _told(slow: list[Standing], steps: int) -> Steps:
+    """The steps by which they are judged."""
+    return sorted({step for one in slow for step in one.told(steps)})
 
 
-def _past(slow: list[Standing], steps: int) -> tuple[int, int] | None:
-    """From which iteration to before which they were not slow yet; null where they always were."""
-    onset = min(one.iterations[max(one.onset(steps, 1.0), 0)] for one in slow)
-    past = [at for one in slow for at in one.iterations if at < onset]
-    return (min(past), onset) if len(set(past)) >= PAST_STEPS else None
+def _past(slow: list[Standing], steps: int) -> Steps:
+    """The steps in which none of them was slow yet; none where they always were."""
+    onset = min(one.times[max(one.onset(steps, 1.0), 0)] for one in slow)
+    past = sorted({step for one in slow for step in zip(one.iterations, one.times, strict=True) if step[1] < onset})
+    return past if len(past) >= PAST_STEPS else []

@@ -15,6 +15,7 @@ from streams.experts import may_be_routed
 from streams.held_within import is_unwitnessed, unaccounted, within_its_group
 from streams.places import Place, beside, is_by_position, may_be_their_nodes, places_of
 from streams.robust import Bounds
+from streams.slow_at_times import Recurring, stand_out_too
 from streams.slow_beside import held_up, is_replica_unseen, of_their_replica
 from streams.slow_episodes import Episodes
 from streams.slow_ranks import Standing, changed_alike, with_a_past
@@ -104,7 +105,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         known = with_a_past(self.table, self.steps)
         mates = self.view.of_their_roles(self.ranks)
         unseen = 0 if self.view.knows_stages_beside(self.ranks) else len(mates - known) / max(len(mates), 1)
-        return unseen > UNSEEN_SHARE or bool(changed_alike(self.table, self.ranks, self.steps))
+        if unseen > UNSEEN_SHARE:
+            return True
+        if any(isinstance(one, Recurring) for one in self.slow):
+            return stand_out_too(self.table, self.ranks, self.steps)
+        return bool(changed_alike(self.table, self.ranks, self.steps))
 
 
 def _moves(case: Case) -> bool:

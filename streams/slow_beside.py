@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streams.places import beside, replica_elsewhere
-from streams.robust import Bounds, median_of
+from streams.robust import Array, Bounds, median_of
 from streams.slow_ranks import Standing, noise_of, standings
 from streams.step_tables import StepTables
 from streams.steps import StepTable
@@ -24,10 +24,13 @@ def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: 
         suspects = [rank for rank in group if rank in by_rank]
         if not suspects:
             continue
-        waiting = tables.waiting(group, steps)
-        others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
-        peers = float(np.nan_to_num(median_of(np.array(others)), nan=np.inf))
+        # Most are judged by the same steps.
+        known: dict[tuple[tuple[int, int], ...], Array] = {}
         for rank in suspects:
+            told = tuple(by_rank[rank].told(steps))
+            waiting = known[told] = known[told] if told in known else tables.waiting(group, told)
+            others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
+            peers = float(np.nan_to_num(median_of(np.array(others)), nan=np.inf))
             most = max(LONGER_WAIT * step_ns, OF_EXCESS * by_rank[rank].excess(steps))
             if waiting[group.index(rank)] - peers > most:
                 found.append(rank)

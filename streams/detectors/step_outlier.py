@@ -17,6 +17,7 @@ from streams.detectors.registry import JobDetector, register
 from streams.innocence import Case, grounds_of, grounds_of_place
 from streams.places import Place, places_of
 from streams.robust import Bounds
+from streams.slow_at_times import recurring
 from streams.slow_beside import with_its_group
 from streams.slow_episodes import Episodes
 from streams.slow_ranks import (
@@ -142,13 +143,15 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         for group, ranks in zip(groups, out, strict=True):
             if shown.intersection(ranks):
                 slow += standings(table, group, sorted(shown.intersection(ranks)), config.steps, config.bounds)
+        if not apart:
+            slow += recurring(table, groups, config.steps, config.bounds)[:MOST_NAMED]
         # What takes longer than the step that it is part of is in another unit, or of more than this step.
         longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
         slow = [
             one
             for one in slow
             if one.middle(one.values, config.steps) <= longest
-            and one.excess(config.steps) >= config.impact * step
+            and one.cost(config.steps) >= config.impact * step
             and one.is_beyond_noise(config.steps)
         ]
         if slow:
@@ -183,7 +186,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         mates = [one for one in case.replica if one.rank not in ranks] if grounds == "slow_replica" else []
         shown = [*named, *mates]
         first = self.state.slow[key].first([one.rank for one in named or slow])
-        impact = max(one.excess(config.steps) for one in named or slow) / step
+        impact = max(one.cost(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
         return self.anomaly(
             window,
@@ -259,7 +262,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         told = (
             f"{timer_of(case.key)} of rank {worst.rank} {worst.middle(worst.values, steps) / 1e6:.1f} ms, "
             f"{worst.middle(worst.ratios, steps):.2f} times its peers' median "
-            f"in {len(worst.flagged(steps))} of the last {steps} steps"
+            f"in {len(worst.flagged(steps))} of the last {worst.judged_by(steps)} steps"
         )
         told += f"; all of {case.places[0].name} is slow" if case.places else ""
         if grounds == "slow_or_waits":
@@ -267,12 +270,12 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         return told + (f"; {said_ranks(case.waiting)} also waits longer than peers" if case.waiting else "")
 
     def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
-        flagged = len(one.flagged(self.config.steps))
+        flagged, steps = len(one.flagged(self.config.steps)), one.judged_by(self.config.steps)
         why = (
             f"own work {timer} {one.middle(one.ratios, self.config.steps):.2f} times its peers' median, {flagged} of "
-            f"{min(len(one.flags), self.config.steps)} steps"
+            f"{steps} steps"
         )
-        weight = flagged / self.config.steps + min(1.0, one.excess(self.config.steps) / step)
+        weight = flagged / steps + min(1.0, one.cost(self.config.steps) / step)
         return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
 
 
