@@ -306,6 +306,16 @@ def test_a_slow_rank_that_moves_every_epoch_is_named_no_more() -> None:
     assert named(final) == [[]]
 
 
+@pytest.mark.parametrize(("until", "grounds"), [(50, "slow_and_changed"), (180, "rotating")])
+def test_a_slow_rank_that_has_moved_is_at_fault_once_it_stays_far_longer_than_before(until: int, grounds: str) -> None:
+    def moved(rank: int, step: int) -> float:
+        return 400.0 * (1.8 if (rank == 3 and 20 <= step < until) or (rank == 9 and step >= until + 10) else 1)
+
+    found = run(StepOutlier(), new_view(), windows({"compute_ms": moved}, count=60))
+    assert {one.grounds for one in found[until // 10 + 5]} == {"rotating"}
+    assert {one.grounds for one in found[-1]} == {grounds}
+
+
 def test_who_has_changed_with_another_may_be_of_its_stage() -> None:
     grown, before = {5: 560.0, 9: 410.0}, {9: 320.0}
     values = lambda rank, step: (grown if step >= 50 else before).get(rank, 400.0)  # noqa: E731
