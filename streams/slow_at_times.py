@@ -82,7 +82,7 @@ def recurring(table: StepTable, groups: list[list[int]], steps: int, bounds: Bou
     often = (runs >= SHARE * steps).all(axis=0)
     if not often.any():
         return []
-    known = np.count_nonzero(~np.isnan(table.values(rows.start, rows.stop)), axis=0)
+    known = np.count_nonzero(table.known(rows.start, rows.stop), axis=0)
     often &= 2 * known >= RUNS * steps
     found: list[Recurring] = []
     for group in groups:

@@ -116,7 +116,7 @@ def standing_out(table: StepTable, groups: list[list[int]], steps: int, share: f
     is passed over, as long as it has reported every other.
     """
     start = max(table.judged - 2 * steps, 0)
-    last = _last(table.values(start, table.judged), steps)
+    last = _last(table.known(start, table.judged), steps)
     count = last.sum(axis=0)
     flagged = (last & table.flags[start : table.judged]).sum(axis=0)
     often = (count >= steps) & (flagged >= share * count)
@@ -267,16 +267,19 @@ def with_a_past(table: StepTable, steps: int) -> set[int]:
 
 def _shifts(table: StepTable, steps: int) -> Array:
     """How many times as long each rank's last ``steps`` steps take as its first, in the middle; NaN if not known."""
-    recent = table.values(max(table.judged - 2 * steps, 0), table.judged)
-    last = _last(recent, steps)
+    start = max(table.judged - 2 * steps, 0)
+    last = _last(table.known(start, table.judged), steps)
+    # Mostly all ranks report all steps, and those before need not be looked at.
+    first = int(np.argmax(last.any(axis=1))) if len(last) else 0
+    last, recent = last[first:], table.values(start + first, table.judged)
     enough = np.count_nonzero(last, axis=0) * 2 >= steps
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(enough & (table.bases > 0), median_of(np.where(last, recent, np.nan).T) / table.bases, np.nan)
 
 
-def _last(values: Array, steps: int) -> npt.NDArray[np.bool_]:
-    """Which of [step, rank] values are a rank's last ``steps``."""
-    there = ~np.isnan(values)
+def _last(there: Flags, steps: int) -> Flags:
+    """Which of [step, rank] values that are ``there`` are a rank's last ``steps``."""
+    there = there.copy()
     if there[-steps:].all():
         there[:-steps] = False
         return there

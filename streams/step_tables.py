@@ -81,7 +81,7 @@ class StepTables:
         taken: dict[int, Series] = {}
         scales: list[float] = []
         for name, by_rank in sorted(found.items()):
-            new = {rank: series for rank, series in by_rank.items() if rank not in taken}
+            new = {rank: series for rank, series in by_rank.items() if rank not in taken} if taken else by_rank
             taken.update(new)
             scales += [float(scale_ns(name))] * len(new)
         self._tables.setdefault(text, StepTable(StepColumns())).take(
