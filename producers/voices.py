@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from producers.envelopes.evidence import HEAD, WORLD
 from producers.grouping import Record
 from producers.logfile import LogFile, of_logger
 from producers.readers import torchrun
@@ -20,8 +21,6 @@ _STARTED = re.compile(
     r"- \((?:node_id=\w{1,128}, )?ip=([\w.:]{2,45}), pid=(\d{1,9})\) world_rank=(\d{1,7}), local_rank=(\d{1,5})"
 )
 _ITSELF = re.compile(r"\bworld rank: (\d{1,7})\b|\[rank=(\d{1,7}), world_size=\d")
-_WORLD = re.compile(r"(?:\busing world size|\bWORLD_SIZE|\bworld_size)[=: ]{1,4}(\d{1,7})\b")
-_HEAD = 400
 _NO_ROLE = ("", "default", "rank")
 
 
@@ -163,7 +162,7 @@ def _shared(log: LogFile) -> set[tuple[str, str, int, int]]:
 
 
 def _worlds(records: Sequence[Record]) -> set[int]:
-    return {int(world) for record in records for world in _WORLD.findall(record.text[:_HEAD])}
+    return {int(world) for record in records for world in WORLD.findall(record.text[:HEAD])}
 
 
 def _started(records: Sequence[Record]) -> dict[tuple[str, int], tuple[int, int] | None]:
@@ -203,7 +202,7 @@ def _tasks_are_ranks(logs: dict[Voice, LogFile]) -> bool:
 
 def said_of(log: LogFile) -> int | None:
     """The rank that a process's lines name as their own, null if they name none or several."""
-    itself = {int(one or other) for record in log.records for one, other in _ITSELF.findall(record.text[:_HEAD])}
+    itself = {int(one or other) for record in log.records for one, other in _ITSELF.findall(record.text[:HEAD])}
     itself |= torchrun.ranks_named(log)
     return itself.pop() if len(itself) == 1 else None
 

@@ -26,7 +26,7 @@ _ORDER: tuple[re.Pattern[str], ...] = tuple(
         r"generat|rollout|reward",
         r"forward",
         r"backward",
-        r"wait|reduce|gather|scatter|broadcast|barrier|p2p|send|recv|comm|sync|nccl|grad_norm|bubble|idle",
+        r"wait|reduce|gather|scatter|broadcast|all_?to_?all|barrier|p2p|send|recv|comm|sync|nccl|grad_norm|bubble|idle",
         r"optimizer|update",
     )
 )

@@ -2,7 +2,9 @@
 
 Ranks that share a stage of a replica meet within what each calls forward, and a later stage waits there for the one
 before it, unless it times that apart: such a timer tells which group is held up, and not by whom. And where timers
-account for the steps of all ranks but one, that one may be whom a slow one waits for, wherever it does.
+account for the steps of all ranks but one, that one may be whom a slow one waits for, wherever it does. Where nobody
+knows who meets within forward (shards of parameters, tensor-parallel ranks, stages) and no timer holds the waiting of
+the others, each of them may be that one.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ import re
 
 import numpy as np
 
-from streams.robust import Array, median_of
+from streams.robust import median_of
 from streams.slow_ranks import PAST_STEPS, Standing
-from streams.step_tables import StepTables
+from streams.step_tables import Steps, StepTables, timer_of
 from streams.view import AttemptView
 
 OF_EXCESS, OF_STEP = 0.5, 0.05
@@ -50,6 +52,19 @@ def _follows(view: AttemptView, rank: int, timer: str) -> bool:
     return at > 0 if "forward" in timer else at < stages - 1
 
 
+def is_unwitnessed(view: AttemptView, tables: StepTables, key: str, slow: list[Standing], steps: int) -> bool:
+    """Whether nobody's timers show that others wait for the slow ranks, which may wait within this one themselves.
+
+    A rank that is late is waited for: what others time of waiting, or together with it, takes about as much longer.
+    """
+    ranks = [one.rank for one in slow]
+    if not _PASSES_ON.search(timer_of(key)) or view.knows_stages_beside(ranks):
+        return False
+    others = sorted(set(tables[key].ranks) - set(ranks))
+    more = tables.waiting_time(others, _told(slow, steps)) - tables.waiting_time(others, _past(slow, steps))
+    return not float(median_of(more)) >= OF_EXCESS * min(one.excess(steps) for one in slow)
+
+
 def unaccounted(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:
     """Other ranks whose timers leave more of their steps open than their peers', by much of what the slow work longer.
 
@@ -57,20 +72,22 @@ def unaccounted(view: AttemptView, tables: StepTables, slow: list[Standing], ste
     """
     known = {one.rank for one in slow}
     others = [rank for rank in sorted(view.members) if rank not in known]
-    first = min(one.iterations[max(len(one.iterations) - steps, 0)] for one in slow)
-    now = tables.open_time(others, first, None)
+    now = tables.open_time(others, _told(slow, steps))
     if np.count_nonzero(np.isfinite(now)) < LEAST_OTHERS:
         return []
-    more = now - np.nan_to_num(_before(tables, others, slow, steps), nan=0.0)
+    more = now - np.nan_to_num(tables.open_time(others, _past(slow, steps)), nan=0.0)
     beyond = more - median_of(more)
     least = max(OF_EXCESS * min(one.excess(steps) for one in slow), OF_STEP * step_ns)
     return [rank for rank, one in zip(others, beyond.tolist(), strict=True) if one > least]
 
 
-def _before(tables: StepTables, others: list[int], slow: list[Standing], steps: int) -> Array:
-    """What they left open in the steps before the slow ones became so; NaN where these always were."""
-    onset = min(one.iterations[max(one.onset(steps, 1.0), 0)] for one in slow)
-    past = [at for one in slow for at in one.iterations if at < onset]
-    if len(set(past)) < PAST_STEPS:
-        return np.full(len(others), np.nan)
-    return tables.open_time(others, min(past), onset)
+def _told(slow: list[Standing], steps: int) -> Steps:
+    """The steps by which they are judged."""
+    return sorted({step for one in slow for step in one.told(steps)})
+
+
+def _past(slow: list[Standing], steps: int) -> Steps:
+    """The steps in which none of them was slow yet; none where they always were."""
+    onset = min(one.times[max(one.onset(steps, 1.0), 0)] for one in slow)
+    past = sorted({step for one in slow for step in zip(one.iterations, one.times, strict=True) if step[1] < onset})
+    return past if len(past) >= PAST_STEPS else []

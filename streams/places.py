@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -78,6 +79,17 @@ def is_by_position(view: AttemptView, ranks: Iterable[int], among: Iterable[int]
     others = {rank for rank in everybody if _at(view, rank, ("pp",)) in stages}
     positions = [_on_nodes(view), *({rank: _at(view, rank, (axis,)) for rank in others} for axis in ("tp", "cp"))]
     return any(_share_most(inside, others, position) for position in positions)
+
+
+def may_be_their_nodes(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> bool:
+    """Whether what these ranks always were may be what their nodes are, as of an older kind.
+
+    So it is where each node has several ranks and none of those ``among`` is another than these.
+    """
+    inside, nodes = set(ranks), {view.node_of(rank) for rank in ranks}
+    others = [rank for rank in among if rank not in inside and view.node_of(rank) in nodes]
+    there = Counter(view.node_of(rank) for rank in view.members)
+    return "" not in nodes and not others and all(there[node] > 1 for node in nodes) and len(there) > len(nodes)
 
 
 def _share_most(inside: set[int], others: set[int], position: Mapping[int, str]) -> bool:

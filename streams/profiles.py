@@ -17,6 +17,7 @@ from schemas.events import OTHERS
 from schemas.identity import shortened
 from schemas.results import Area, FunctionKind, FunctionShare, Sketch
 from streams.robust import Bounds, contrast
+from streams.timers import is_of_data
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[FunctionKind, str]
@@ -35,7 +36,6 @@ _LAYER_WORDS: dict[str, str] = {
     "python": "own work on the CPU",
     "os": "own time in system and driver calls",
 }
-_DATA = ("data", "load", "fetch", "token", "collate", "augment")
 _LEAST_S = 1e-6
 """What nobody does takes no time, and no ratio to nothing says anything."""
 _SHOWN_NAME = 120
@@ -199,8 +199,8 @@ class Excess(msgspec.Struct, frozen=True):
     @property
     def area(self) -> Area:
         """The likely side of the fault."""
-        name = self.function.name.lower() if self.function and self.kind == "python" else ""
-        return "data" if any(word in name for word in _DATA) else "compute"
+        name = self.function.name if self.function and self.kind == "python" else ""
+        return "data" if is_of_data(name) else "compute"
 
 
 def slower_than_peers(sketches: Mapping[int, Sketch], bounds: Bounds, share: float) -> dict[int, list[Excess]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
-from streams.places import Place, beside, replica_elsewhere
-from streams.robust import Bounds, median_of
+from streams.places import beside, replica_elsewhere
+from streams.robust import Array, Bounds, median_of
 from streams.slow_ranks import Standing, noise_of, standings
 from streams.step_tables import StepTables
 from streams.steps import StepTable
@@ -17,24 +16,6 @@ LONGER_WAIT, OF_EXCESS = 0.05, 0.25
 WITNESS_STEPS = 5
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is beside slow ranks: how many ``more`` are slow, the places whose ranks they all are, ``waiting``.
-
-    Those of them wait longer than their peers. ``replica`` are slow in other stages of the one replica they are of;
-    ``unseen`` is whether those stages are not seen to be fast: what the replica is given may take longer. Timers of the
-    ``unaccounted`` leave much of their steps open, so that a slow rank may wait for them; ``within`` is whether it may
-    wait within this timer for its own group.
-    """
-
-    more: int
-    places: list[Place]
-    waiting: list[int]
-    replica: list[Standing]
-    unseen: bool = False
-    unaccounted: list[int] = []
-    within: bool = False
-
-
 def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: int, step_ns: int) -> list[int]:
     """The slow ranks that wait for others longer than their peers do: these are held up themselves."""
     found = []
@@ -43,10 +24,13 @@ def held_up(view: AttemptView, tables: StepTables, slow: list[Standing], steps: 
         suspects = [rank for rank in group if rank in by_rank]
         if not suspects:
             continue
-        waiting = tables.waiting(group, steps)
-        others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
-        peers = float(np.nan_to_num(median_of(np.array(others)), nan=np.inf))
+        # Most are judged by the same steps.
+        known: dict[tuple[tuple[int, int], ...], Array] = {}
         for rank in suspects:
+            told = tuple(by_rank[rank].told(steps))
+            waiting = known[told] = known[told] if told in known else tables.waiting(group, told)
+            others = [wait for rank, wait in zip(group, waiting.tolist(), strict=True) if rank not in by_rank]
+            peers = float(np.nan_to_num(median_of(np.array(others)), nan=np.inf))
             most = max(LONGER_WAIT * step_ns, OF_EXCESS * by_rank[rank].excess(steps))
             if waiting[group.index(rank)] - peers > most:
                 found.append(rank)

@@ -7,37 +7,56 @@ import msgspec
 from streams.slow_ranks import Standing
 
 MOVED_STEPS = 1000
-"""For how many steps a slow rank that has moved is workload."""
+"""For how many steps a slow rank that has moved is workload, at most."""
+STAYS = 5
+"""A fault stays where it is: for so many times as long as slowness stayed with anybody before it must."""
 GONE_STEPS = 200
 """For how many steps it is remembered who was slow: whoever is slow after these is another story."""
 MOST_MOVING = 64
 
 
 class Episode(msgspec.Struct, array_like=True):
-    """Since when a rank is slow, whether it was not before, and the last step (of all judged) at which it was."""
+    """Since when a rank is slow, whether it was not before, and the last step (of all judged) at which it was.
+
+    ``found`` is the first step at which it was found to be slow; below 0 where that is not known.
+    """
 
     iteration: int
     time: int
     changed: bool
     seen: int
+    found: int = -1
+
+    @property
+    def stay(self) -> int:
+        """For how many steps it was found to be slow."""
+        return self.seen - self.found if self.found >= 0 else MOVED_STEPS
 
 
 class Episodes(msgspec.Struct, kw_only=True):
-    """Who is slow, or was of late, and at which step (of all judged) the slow rank last moved."""
+    """Who is slow, or was of late, and at which step (of all judged) the slow rank last moved.
+
+    ``stayed`` is for how many steps slowness stayed at most with one from whom it moved.
+    """
 
     ranks: dict[int, Episode] = {}
     moved: int | None = None
+    stayed: int = MOVED_STEPS
 
     def note(self, slow: list[Standing], now: int, steps: int, ratio: float) -> None:
         """Take in who is slow at step ``now``; what lies further back than is remembered stays as it was found."""
         gone = set(self.ranks) - {one.rank for one in slow}
         if gone and any(one.rank not in self.ranks for one in slow) and len(slow) < MOST_MOVING:
+            longest = max(self.ranks[rank].stay for rank in gone) + steps
+            self.stayed = longest if self.moved is None else max(self.stayed, longest)
             self.moved = now
         for one in slow:
             at = one.onset(steps, ratio)
             changed = one.changed(at, steps, ratio)
             if one.rank not in self.ranks or changed or at >= steps:
-                self.ranks[one.rank] = Episode(one.iterations[at], one.times[at], changed, now)
+                before = self.ranks.get(one.rank)
+                found = now if before is None or before.seen < now - 2 * steps else before.found
+                self.ranks[one.rank] = Episode(one.iterations[at], one.times[at], changed, now, found)
             else:
                 self.ranks[one.rank].seen = now
         for rank in gone:
@@ -46,7 +65,7 @@ class Episodes(msgspec.Struct, kw_only=True):
 
     def has_moved(self, now: int) -> bool:
         """Whether the slow rank has moved of late."""
-        return self.moved is not None and now - self.moved < MOVED_STEPS
+        return self.moved is not None and now - self.moved < min(STAYS * self.stayed, MOVED_STEPS)
 
     def all_changed(self, ranks: list[int]) -> bool:
         """Whether all of these became slow."""

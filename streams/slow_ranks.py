@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from streams.peer_groups import by_size
+from streams.peer_groups import Places, by_size
 from streams.robust import SIGMA, Array, Bounds, contrast, median_of
-from streams.steps import StepTable
+from streams.steps import Flags, StepTable
 
 DEVIATIONS = 6.0
 """By how many deviations a rank must stand out more often than its peers do, where those stand out as well."""
@@ -44,6 +44,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         first = max(len(self.flags) - steps, 0)
         return first + np.flatnonzero(self.flags[first:])
 
+    def judged_by(self, steps: int) -> int:
+        """By how many of its last steps it is judged."""
+        return min(len(self.flags), steps)
+
+    def told(self, steps: int) -> list[tuple[int, int]]:
+        """The iterations, with their times, by which others are asked about it."""
+        return list(zip(self.iterations[-steps:], self.times[-steps:], strict=True))
+
     def telling(self, steps: int) -> npt.NDArray[np.int64]:
         """The places in which it stood out, or all of the last where it did in none."""
         flagged = self.flagged(steps)
@@ -53,6 +61,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         """By how much its value lies above its peers' median where it stands out, in the middle (ns)."""
         at = self.telling(steps)
         return float(np.median(self.values[at] - self.medians[at]))
+
+    def cost(self, steps: int) -> float:
+        """What a step takes longer by it (ns)."""
+        return self.excess(steps)
 
     def middle(self, values: Array, steps: int) -> float:
         """The middle of a column where it stands out."""
@@ -104,24 +116,33 @@ def standing_out(table: StepTable, groups: list[list[int]], steps: int, share: f
     is passed over, as long as it has reported every other.
     """
     start = max(table.judged - 2 * steps, 0)
-    last = _last(table.values(start, table.judged), steps)
+    last = _last(table.known(start, table.judged), steps)
     count = last.sum(axis=0)
     flagged = (last & table.flags[start : table.judged]).sum(axis=0)
     often = (count >= steps) & (flagged >= share * count)
     found = []
     for group in groups:
         places = np.array(table.places(group), dtype=np.int64)
-        total = flagged[places].sum()
-        known = count[places].sum()
-        out = []
-        for place in places[often[places]].tolist():
-            others = known - count[place]
-            rate = float(total - flagged[place]) / others if others else 0.0
-            chance = count[place] * rate + DEVIATIONS * float(np.sqrt(count[place] * rate * (1 - rate)))
-            if flagged[place] > chance:
-                out.append(table.ranks[place])
-        found.append(sorted(out))
+        found.append(by_more_than_chance(table, places, often, count, flagged))
     return found
+
+
+def by_more_than_chance(
+    table: StepTable, places: Places, often: Flags, count: npt.NDArray[np.int64], flagged: npt.NDArray[np.int64]
+) -> list[int]:
+    """Which ranks of a group stand out more often than chance would have it, as often as their peers do.
+
+    All are by column: who stands out ``often``, in how many of its steps (``count``) it was ``flagged``.
+    """
+    total, known = flagged[places].sum(), count[places].sum()
+    out = []
+    for place in places[often[places]].tolist():
+        others = known - count[place]
+        rate = float(total - flagged[place]) / others if others else 0.0
+        chance = count[place] * rate + DEVIATIONS * float(np.sqrt(count[place] * rate * (1 - rate)))
+        if flagged[place] > chance:
+            out.append(table.ranks[place])
+    return sorted(out)
 
 
 def largest(table: StepTable, ranks: list[int], steps: int, most: int) -> list[int]:
@@ -246,16 +267,19 @@ def with_a_past(table: StepTable, steps: int) -> set[int]:
 
 def _shifts(table: StepTable, steps: int) -> Array:
     """How many times as long each rank's last ``steps`` steps take as its first, in the middle; NaN if not known."""
-    recent = table.values(max(table.judged - 2 * steps, 0), table.judged)
-    last = _last(recent, steps)
+    start = max(table.judged - 2 * steps, 0)
+    last = _last(table.known(start, table.judged), steps)
+    # Mostly all ranks report all steps, and those before need not be looked at.
+    first = int(np.argmax(last.any(axis=1))) if len(last) else 0
+    last, recent = last[first:], table.values(start + first, table.judged)
     enough = np.count_nonzero(last, axis=0) * 2 >= steps
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(enough & (table.bases > 0), median_of(np.where(last, recent, np.nan).T) / table.bases, np.nan)
 
 
-def _last(values: Array, steps: int) -> npt.NDArray[np.bool_]:
-    """Which of [step, rank] values are a rank's last ``steps``."""
-    there = ~np.isnan(values)
+def _last(there: Flags, steps: int) -> Flags:
+    """Which of [step, rank] values that are ``there`` are a rank's last ``steps``."""
+    there = there.copy()
     if there[-steps:].all():
         there[:-steps] = False
         return there

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -17,6 +17,10 @@ MOST_TABLES = 32
 """Of each kind of timers."""
 
 
+Steps = Sequence[tuple[int, int]]
+"""Iterations with their times (ns)."""
+
+
 class TableKey(msgspec.Struct, frozen=True, order=True):
     """What is measured, by whom: ``timer`` is its name without the unit."""
 
@@ -29,6 +33,11 @@ class TableKey(msgspec.Struct, frozen=True, order=True):
     def text(self) -> str:
         """The key as it is written down."""
         return "|".join((self.kind, self.process_type, self.role, self.timer))
+
+
+def timer_of(text: str) -> str:
+    """The timer that the text of a key names."""
+    return text.rpartition("|")[2]
 
 
 class StepTables:
@@ -72,7 +81,7 @@ class StepTables:
         taken: dict[int, Series] = {}
         scales: list[float] = []
         for name, by_rank in sorted(found.items()):
-            new = {rank: series for rank, series in by_rank.items() if rank not in taken}
+            new = {rank: series for rank, series in by_rank.items() if rank not in taken} if taken else by_rank
             taken.update(new)
             scales += [float(scale_ns(name))] * len(new)
         self._tables.setdefault(text, StepTable(StepColumns())).take(
@@ -83,42 +92,53 @@ class StepTables:
         """The keys of timers of this kind, as they are written down."""
         return [text for text in sorted(self._tables) if text.startswith(f"{kind}|")]
 
-    def waiting(self, ranks: list[int], steps: int) -> Array:
-        """How long each of these ranks waits for others in a step (ns), over the last ones; NaN where it is not known.
+    def waiting(self, ranks: list[int], steps: Steps) -> Array:
+        """How long each of these ranks waits for others in these steps (ns); NaN where it is not known.
 
         Only who has all the timers that any of them has can be compared.
         """
         tables = [self._tables[text] for text in self.of("wait")]
-        told = [
-            _middles(table, ranks, max(table.judged - steps, 0), table.judged)
-            for table in tables
-            if table.places(ranks)
-        ]
+        told = [_middles(table, ranks, steps) for table in tables if table.places(ranks)]
         told = [one for one in told if np.isfinite(one).any()]
         return np.sum(told, axis=0) if told else np.full(len(ranks), np.nan)
 
-    def open_time(self, ranks: list[int], first: int, behind: int | None) -> Array:
-        """How much of a step (ns) none of a rank's timers covers, from one iteration to before another.
+    def waiting_time(self, ranks: list[int], steps: Steps) -> Array:
+        """How long all timers of a rank take that hold waiting, alone or with work (ns), in these steps.
+
+        0 where it has none. Timers may lie within each other, so only differences tell.
+        """
+        found = np.zeros(len(ranks))
+        for text in (*self.of("wait"), *self.of("mixed")):
+            found += np.nan_to_num(_middles(self._tables[text], ranks, steps))
+        return found
+
+    def open_time(self, ranks: list[int], steps: Steps) -> Array:
+        """How much of these steps (ns) none of a rank's timers covers.
 
         Timers may lie within each other, so what is left may be below 0: ranks can be compared, the number means
         nothing. NaN where a rank does not time its whole steps, or lacks a timer that most have.
         """
         left = np.full(len(ranks), -np.inf)
         for text in self.of("total"):
-            total = _middles(self._tables[text], ranks, *_between(self._tables[text], first, behind))
-            left = np.fmax(left, total)
+            left = np.fmax(left, _middles(self._tables[text], ranks, steps))
         for kind in ("own", "wait", "mixed"):
             for text in self.of(kind):
-                middles = _middles(self._tables[text], ranks, *_between(self._tables[text], first, behind))
+                middles = _middles(self._tables[text], ranks, steps)
                 lacking = np.isnan(middles)
                 left = np.where(lacking, np.nan if 2 * lacking.sum() < len(ranks) else left, left - middles)
         return np.where(np.isfinite(left), left, np.nan)
 
 
-def _between(table: StepTable, first: int, behind: int | None) -> tuple[int, int]:
-    """The judged steps from one iteration to before another."""
-    steps = table.iterations[: table.judged]
-    return bisect_left(steps, first), len(steps) if behind is None else bisect_left(steps, behind)
+def _rows(table: StepTable, steps: Steps) -> list[int]:
+    """Where the judged steps stand in a table; of those of one iteration, counted anew, the one nearest in time."""
+    found: dict[int, list[int]] = {}
+    for row, iteration in enumerate(table.iterations[: table.judged]):
+        found.setdefault(iteration, []).append(row)
+    return [
+        min(found[iteration], key=lambda row: abs(table.times[row] - time))
+        for iteration, time in steps
+        if iteration in found
+    ]
 
 
 def _column_of(
@@ -131,10 +151,10 @@ def _column_of(
     return found.setdefault(TableKey(kind, process_type, role, plain_timer(name)), {}).setdefault(name, {})
 
 
-def _middles(table: StepTable, ranks: list[int], start: int, stop: int) -> Array:
-    """Each rank's median (ns) over the judged steps ``start`` to ``stop``; NaN where it reported none."""
+def _middles(table: StepTable, ranks: list[int], steps: Steps) -> Array:
+    """Each rank's median (ns) over these steps; NaN where it reported none."""
     found = np.full(len(ranks), np.nan)
-    values = table.values(start, stop)
-    if len(values):
-        found[np.isin(ranks, table.ranks)] = median_of(values[:, table.places(ranks)].T)
+    rows = _rows(table, steps)
+    if rows and (places := table.places(ranks)):
+        found[np.isin(ranks, table.ranks)] = median_of(table.at(rows, places).T)
     return found

@@ -99,6 +99,15 @@ class StepTable:
         """The values (ns) of steps ``start`` to ``stop``; NaN where there is none."""
         return _LEVELS[self._codes[start:stop]]
 
+    def known(self, start: int, stop: int) -> Flags:
+        """Which ranks gave values in steps ``start`` to ``stop``."""
+        known: Flags = self._codes[start:stop] != 0
+        return known
+
+    def at(self, steps: list[int], places: list[int]) -> Array:
+        """The values (ns) of these steps in these columns; NaN where there is none."""
+        return _LEVELS[self._codes[np.ix_(steps, places)]]
+
     @property
     def bases(self) -> Array:
         """The middle of each rank's first values (ns); NaN where there were too few."""

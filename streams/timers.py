@@ -14,9 +14,10 @@ from streams.lines.iterations.megatron import ACROSS
 Kind = Literal["own", "wait", "mixed", "total", "none"]
 
 _WAIT = re.compile(
-    r"wait|all_?reduce|reduce|gather|scatter|broadcast|barrier|p2p|send|recv|comm(?!and|it)|(?<!a)sync|nccl|grad_norm"
-    r"|bubble|idle"
+    r"wait|all_?reduce|reduce|gather|scatter|broadcast|all_?to_?all|barrier|p2p|send|recv|comm(?!and|it)|(?<!a)sync"
+    r"|nccl|grad_norm|bubble|idle"
 )
+_DATA = ("data", "load", "fetch", "token", "collate", "augment")
 _RATE = re.compile(r"_per_s(?:ec)?$|/s$")
 _BOTH = re.compile(r"forward.{0,3}backward")
 _TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
@@ -67,3 +68,9 @@ def plain_timer(name: str) -> str:
 def scale_ns(name: str) -> int:
     """Nanoseconds in one unit of the timer."""
     return 1_000_000 if name.lower().endswith("_ms") else 1_000_000_000
+
+
+def is_of_data(name: str) -> bool:
+    """Whether a timer or a function is named after the loading of data, within which nobody waits for other ranks."""
+    lowered = name.lower()
+    return any(word in lowered for word in _DATA)

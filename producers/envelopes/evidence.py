@@ -7,6 +7,7 @@ numbers that they carry behave like those of writers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,11 @@ from producers.lines import plain, spread
 _LOOKED_AT = 256 * 1024
 """Bytes at either end of a file."""
 _FEWEST = 4
+HEAD = 400
+"""Characters of a record in which its writer may say of itself who it is."""
+WORLD = re.compile(r"(?:\busing world size|\bWORLD_SIZE|\bworld_size)[=: ]{1,4}(\d{1,7})\b")
+"""How many ranks there are."""
+_SAID = re.compile(r"\brank=(\d{1,7}) (?:local_rank=(\d{1,5})|pid=)")
 _DIGITS = "0123456789"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WRAPPED = 30
@@ -45,6 +51,22 @@ def _of_locals(found: list[Peeled]) -> bool:
     labels = [peeled.wrap.labels[-1] for peeled in found]
     one_name = len({name for name, _ in labels}) == 1
     return len(found) >= _FEWEST and one_name and _interleaved([number for _, number in labels])
+
+
+def _of_ranks(found: list[Peeled]) -> bool:
+    """Numbers of a program's own labels are global ranks only where lines show it.
+
+    Either the labels are as many as the world has ranks, or the lines that say who their writer is agree with their
+    labels, and of several labels one that cannot be a local rank.
+    """
+    labels = [peeled.wrap.rank for peeled in found]
+    said = [(peeled.wrap.rank, match) for peeled in found if (match := _SAID.search(peeled.text[:HEAD]))]
+    if len(found) < _FEWEST or not _interleaved(labels) or any(label != int(match[1]) for label, match in said):
+        return False
+    worlds = {int(world) for peeled in found for world in WORLD.findall(peeled.text[:HEAD])}
+    if worlds == {len(set(labels))} and set(labels) == set(range(len(set(labels)))):
+        return True
+    return bool(said) and (len(set(labels)) == 1 or any(match[2] and match[1] != match[2] for _, match in said))
 
 
 def _interleaved(numbers: list[int | None]) -> bool:
@@ -75,6 +97,7 @@ FORMS = (
     Form("task", forms.task, " P" + _DIGITS, 80, _of_tasks),
     Form("host", forms.host, _LETTERS, 80, _of_tasks),
     Form("timestamp", forms.timestamp, _DIGITS, 90),
+    Form("logger", forms.logger_label, f"[({_DIGITS}{_LETTERS}{_LETTERS.upper()}", 90, _of_ranks),
 )
 """In the order in which they are tried; the most certain come first."""
 

@@ -24,6 +24,12 @@ _MPI = re.compile(r"\[([\w.-]{1,253}@)?\d{1,10},(\d{1,7})\]<(stdout|stderr)>:")
 _HOST = re.compile(r"([a-z][a-z0-9.-]{1,62}):(\d{1,6}): ")
 _LABEL = re.compile(r"\[([A-Za-z_][A-Za-z0-9_-]{0,31}?)(\d{1,6})\]:")
 _XTUNER = re.compile(r"\[[A-Za-z][A-Za-z0-9_-]{0,31}\]\[RANK (\d{1,6})\](?=\[)")
+_LOGGER = re.compile(
+    # A time, then at most three words, each in brackets or with a separator behind it, such as a level and a name.
+    r"(?:[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T_])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?[\])]?[ :,|-]{0,4})?"
+    r"(?:(?:\[[A-Za-z][\w.-]{0,63}\]|[A-Za-z][\w.]{0,63}(?= ?[:|-])|[A-Z]{4,8}(?= ))[ :|-]{1,4}){0,3}"
+    r"(?:\[[Rr](?:ank|ANK)[ :=]?(\d{1,6})\]|\([Rr](?:ank|ANK)[ :=]?(\d{1,6})\)|rank=(\d{1,6})(?=[ ,:|\]]))"
+)
 _DOCKER_KEYS = {"log", "stream", "time", "attrs"}
 _TORN = '{"log":"'
 _MESSAGE = 1_024
@@ -172,6 +178,13 @@ def xtuner(text: str, wrap: Wrap) -> Peeled | None:
     """``[XTuner][RANK 7][2025-11-04 10:00:00][INFO] text``: the first two, which name the global rank."""
     found = None if wrap.rank is not None else _XTUNER.match(text)
     return found and Peeled(text[found.end() :], _with(wrap, rank=int(found.group(1))))
+
+
+def logger_label(text: str, wrap: Wrap) -> Peeled | None:
+    """``2025-11-04 10:00:00 [INFO] [rank 7] text`` and the like, as programs set up their loggers; nothing goes."""
+    found = None if wrap.rank is not None or wrap.labels else _LOGGER.match(text)
+    number = found and next(filter(None, found.groups()))
+    return None if not number else Peeled(text, _with(wrap, rank=int(number)))
 
 
 def _with(wrap: Wrap, **said: Any) -> Wrap:

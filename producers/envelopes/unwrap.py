@@ -75,7 +75,7 @@ def _peel(line: Line, forms: Sequence[Form]) -> _Piece:
             return _Piece(_inside(line, text, wrap, stamp), True, peeled.partial)
         if peeled.torn:
             head, text = spread(plain(text.replace("\0", "")))
-    if text is line.text:
+    if text is line.text and wrap is line.wrap:
         return _Piece(line)
     return _Piece(msgspec.structs.replace(line, text=text, wrap=wrap, stamp=stamp, torn=torn, head=head))
 

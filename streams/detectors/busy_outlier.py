@@ -16,8 +16,8 @@ from schemas.results import Anomaly, Area
 from streams.busy_columns import BusyColumns, BusyRows
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.innocence import grounds_of_busy
 from streams.lines.phases import QUIET_PHASES
-from streams.places import is_by_position
 from streams.robust import Array, median_of
 from streams.stall import over
 from streams.timers import kind_of_timer
@@ -174,9 +174,9 @@ class BusyOutlier(JobDetector[BusyOutlierConfig, BusyOutlierState]):
         return self._columns.starts[cut]
 
     def _finding(self, view: AttemptView, window: AttemptWindow, one: _Busy) -> Anomaly:
-        # Where timers tell how long everybody works, samples only explain.
-        grounds = "busy_alone" if _has_timers(window) else _grounds(view, one)
-        more = np.isfinite(one.peers_cpu)
+        more = bool(np.isfinite(one.peers_cpu))
+        changed = one.since is not None
+        grounds = grounds_of_busy(view, one.rank, timed=_has_timers(window), changed=changed, busier=more)
         text = f"rank {one.rank} was seen waiting in {one.waits} of {one.samples} samples"
         peers = f"its peers in {one.peers:.0%} of theirs"
         if more:
@@ -206,13 +206,6 @@ def _gets_on(view: AttemptView, window: AttemptWindow) -> bool:
     if view.iterated is None or view.phase in QUIET_PHASES:
         return False
     return view.iterated > window.start - 2 * (view.clock.step_ns or 0)
-
-
-def _grounds(view: AttemptView, one: _Busy) -> str:
-    if one.since is not None:
-        return "busy_changed_and_cpu" if np.isfinite(one.peers_cpu) else "busy_and_changed"
-    by_design = is_by_position(view, [one.rank], view.members)
-    return "busy_and_cpu" if np.isfinite(one.peers_cpu) and not by_design else "busy_alone"
 
 
 def _has_timers(window: AttemptWindow) -> bool:

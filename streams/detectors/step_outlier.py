@@ -14,49 +14,47 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.held_within import unaccounted, within_its_group
-from streams.places import Place, beside, is_by_position, places_of
+from streams.innocence import Case, grounds_of, grounds_of_place
+from streams.places import Place, places_of
 from streams.robust import Bounds
-from streams.slow_beside import Beside, held_up, is_replica_unseen, of_their_replica, with_its_group
+from streams.slow_at_times import recurring
+from streams.slow_beside import with_its_group
 from streams.slow_episodes import Episodes
 from streams.slow_ranks import (
     Shift,
     Standing,
-    changed_alike,
     flag_steps,
     largest,
     shifted,
     standing_out,
     standings,
-    with_a_past,
 )
 from streams.stall import over
-from streams.step_tables import StepTables
+from streams.step_tables import StepTables, timer_of
 from streams.steps import StepColumns, StepTable
+from streams.timers import is_of_data
 from streams.view import AttemptView, AttemptWindow
 
 PLAUSIBLE = 3.0
 """Steps that own work of one may take: it is part of it, but how long a step takes is known late."""
 MOST_NAMED = 64
 """Of more ranks at once no one is at fault."""
-NODE_SHARE = 1 / 3
-"""Up to which share of the ranks a whole node is no majority."""
-UNSEEN_SHARE = 0.1
-"""Where stages are not known: of how many ranks no past may be known for a change to be one rank's."""
 SINGLED_OUT = (
     "slow_and_changed",
     "slow_perhaps_with_others",
     "slow_against_peers",
+    "slow_experts",
     "slow_first_rank",
+    "slow_node",
     "slow_unseen",
+    "slow_unwitnessed",
     "slow_or_waits",
     "slow_within_group",
     "slow_replica",
     "slow_stage",
 )
 """Grounds that tell ranks; whether these are named is not decided here."""
-BY_DESIGN = ("stage", "experts")
-WORKLOAD = ("rotating", "many_slow", "slow_replica", "slow_stage")
+WORKLOAD = ("rotating", "many_slow", "slow_replica", "slow_stage", "slow_experts")
 
 
 class StepOutlierConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,13 +143,15 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         for group, ranks in zip(groups, out, strict=True):
             if shown.intersection(ranks):
                 slow += standings(table, group, sorted(shown.intersection(ranks)), config.steps, config.bounds)
+        if not apart:
+            slow += recurring(table, groups, config.steps, config.bounds)[:MOST_NAMED]
         # What takes longer than the step that it is part of is in another unit, or of more than this step.
         longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
         slow = [
             one
             for one in slow
             if one.middle(one.values, config.steps) <= longest
-            and one.excess(config.steps) >= config.impact * step
+            and one.cost(config.steps) >= config.impact * step
             and one.is_beyond_noise(config.steps)
         ]
         if slow:
@@ -167,23 +167,26 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     def _finding(
         self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
     ) -> Anomaly:
-        config, table = self.config, self._tables[key]
-        others = Beside(
+        config = self.config
+        case = Case(
+            view=view,
+            tables=self._tables,
+            key=key,
+            slow=slow,
             more=more,
-            places=places_of(view, [one.rank for one in slow], table.ranks),
-            waiting=held_up(view, self._tables, slow, config.steps, step),
-            replica=of_their_replica(view, table, slow, config.steps, config.bounds),
-            unseen=is_replica_unseen(view, table, slow, config.steps, config.bounds),
-            unaccounted=unaccounted(view, self._tables, slow, config.steps, step),
-            within=_area(key) != "data" and within_its_group(view, self._tables, key, [one.rank for one in slow]),
+            known=self.state.slow[key],
+            steps=config.steps,
+            step_ns=step,
+            bounds=config.bounds,
+            crowd=config.rotating,
         )
-        grounds = self._grounds(view, key, slow, others)
-        named = [one for one in slow if one.rank not in others.waiting] if grounds in SINGLED_OUT else []
-        ranks = {one.rank for one in slow}
-        mates = [one for one in others.replica if one.rank not in ranks] if grounds == "slow_replica" else []
+        grounds = grounds_of(case)
+        named = [one for one in slow if one.rank not in case.waiting] if grounds in SINGLED_OUT else []
+        ranks = set(case.ranks)
+        mates = [one for one in case.replica if one.rank not in ranks] if grounds == "slow_replica" else []
         shown = [*named, *mates]
         first = self.state.slow[key].first([one.rank for one in named or slow])
-        impact = max(one.excess(config.steps) for one in named or slow) / step
+        impact = max(one.cost(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
         return self.anomaly(
             window,
@@ -192,55 +195,17 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             axis="space",
             layer="metric",
             symptom="slowdown",
-            area="workload" if grounds in WORKLOAD else _area(key),
+            area=_area(grounds, key),
             grounds=grounds,
             severity=_severity(grounds, impact, config.critical),
-            text=self._text(_timer(key), worst, others),
+            text=self._text(case, worst, grounds),
             peers=f"peers' median {worst.middle(worst.medians, config.steps) / 1e6:.1f} ms; {impact:.0%} of a step",
             iteration=first.iteration,
             phase=view.phase,
-            suspects=[self._suspect(view, _timer(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
+            suspects=[self._suspect(view, timer_of(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
             victims=sorted(set(view.members) - ranks - {one.rank for one in mates}),
-            metric=_timer(key),
+            metric=timer_of(key),
         )
-
-    def _grounds(self, view: AttemptView, key: str, slow: list[Standing], others: Beside) -> str:
-        """Why these ranks are singled out, or nobody is."""
-        ranks, table, config = [one.rank for one in slow], self._tables[key], self.config
-        places, waiting = others.places, others.waiting
-        share = self._share(view, table, ranks)
-        whole_node = any(one.kind == "node" for one in places) and share <= NODE_SHARE
-        known = self.state.slow[key]
-        changed = known.all_changed([rank for rank in ranks if rank not in waiting])
-        # Who is of a stage that nobody knows of has changed with it, seen or unseen.
-        mates = view.of_their_roles(ranks)
-        known_past = with_a_past(table, config.steps)
-        unseen = 0 if view.knows_stages_beside(ranks) else len(mates - known_past) / max(len(mates), 1)
-        alike = unseen > UNSEEN_SHARE or bool(changed_alike(table, ranks, config.steps))
-        for holds, grounds in (
-            (known.has_moved(table.total), "rotating"),
-            (others.more or (len(ranks) > 1 and share > config.rotating and not whole_node), "many_slow"),
-            (others.replica and not whole_node, "slow_replica"),
-            (any(one.kind in BY_DESIGN for one in places), "slow_stage"),
-            (set(waiting) == set(ranks), "slow_but_waits"),
-            (others.unaccounted, "slow_or_waits"),
-            (others.within and not (whole_node and _several_groups(view, ranks)), "slow_within_group"),
-            (others.unseen and not whole_node, "slow_unseen"),
-            (changed and not alike, "slow_and_changed"),
-            (is_by_position(view, ranks, table.ranks), "slow_first_rank"),
-            (changed, "slow_perhaps_with_others"),
-        ):
-            if holds:
-                return grounds
-        return "slow_against_peers"
-
-    def _share(self, view: AttemptView, table: StepTable, ranks: list[int]) -> float:
-        """Which share of their peers these are, at most; 0 where it may be one alone of their tensor-parallel group."""
-        slow, reporting = set(ranks), set(table.ranks)
-        if slow <= beside(view, ranks[0], table.ranks):
-            return 0.0
-        groups = [set(group) & reporting for group in view.peer_groups()]
-        return max(len(group & slow) / len(group) for group in groups if group & slow)
 
     def _shifted_place(
         self, view: AttemptView, key: str, slow: set[int], longest: float, step: int
@@ -264,12 +229,8 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     ) -> Anomaly:
         excess = found.after - found.before
         iteration, time = self.state.shifted.setdefault(key, (found.iteration, found.time))
-        by_design = [one for one in places if one.kind in BY_DESIGN]
-        grounds = "slow_stage" if by_design else "slow_replica" if places[0].kind == "replica" else "slow_place"
-        within = _area(key) != "data" and within_its_group(view, self._tables, key, found.ranks)
-        if grounds == "slow_place" and within and not _several_groups(view, found.ranks):
-            grounds = "slow_within_group"
-        why = f"own work {_timer(key)} of all of {places[0].name} {found.after / found.before:.2f} times its own past"
+        grounds = grounds_of_place(view, self._tables, key, found.ranks, places, self.config.steps)
+        why = f"own work {timer_of(key)} of all of {places[0].name} {found.after / found.before:.2f} times its own past"
         return self.anomaly(
             window,
             key,
@@ -277,17 +238,17 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             axis="space",
             layer="metric",
             symptom="slowdown",
-            area="workload" if grounds in WORKLOAD else _area(key),
+            area=_area(grounds, key),
             grounds=grounds,
             severity="critical" if excess >= self.config.critical * step else "warning",
-            text=f"{_timer(key)} of {said_ranks(found.ranks)}, all of {places[0].name}, rose from "
+            text=f"{timer_of(key)} of {said_ranks(found.ranks)}, all of {places[0].name}, rose from "
             f"{found.before / 1e6:.1f} to {found.after / 1e6:.1f} ms",
             peers=f"nobody else's did; {excess / step:.0%} of a step",
             iteration=iteration,
             phase=view.phase,
             suspects=[view.suspect(rank, 0.7, why) for rank in found.ranks],
             victims=sorted(set(view.members) - set(found.ranks)),
-            metric=_timer(key),
+            metric=timer_of(key),
         )
 
     def _lacks_peers(self, view: AttemptView, table: StepTable, ranks: list[int]) -> bool:
@@ -296,25 +257,25 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         mine = [group for group in groups if group & set(ranks)]
         return any(len(group & set(ranks)) > self.config.rotating * len(group) for group in mine)
 
-    def _text(self, timer: str, worst: Standing, others: Beside) -> str:
+    def _text(self, case: Case, worst: Standing, grounds: str) -> str:
         steps = self.config.steps
         told = (
-            f"{timer} of rank {worst.rank} {worst.middle(worst.values, steps) / 1e6:.1f} ms, "
+            f"{timer_of(case.key)} of rank {worst.rank} {worst.middle(worst.values, steps) / 1e6:.1f} ms, "
             f"{worst.middle(worst.ratios, steps):.2f} times its peers' median "
-            f"in {len(worst.flagged(steps))} of the last {steps} steps"
+            f"in {len(worst.flagged(steps))} of the last {worst.judged_by(steps)} steps"
         )
-        told += f"; all of {others.places[0].name} is slow" if others.places else ""
-        if others.unaccounted:
-            told += f"; timers of {said_ranks(others.unaccounted)} leave as much of its steps open"
-        return told + (f"; {said_ranks(others.waiting)} also waits longer than peers" if others.waiting else "")
+        told += f"; all of {case.places[0].name} is slow" if case.places else ""
+        if grounds == "slow_or_waits":
+            told += f"; timers of {said_ranks(case.unaccounted)} leave as much of its steps open"
+        return told + (f"; {said_ranks(case.waiting)} also waits longer than peers" if case.waiting else "")
 
     def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
-        flagged = len(one.flagged(self.config.steps))
+        flagged, steps = len(one.flagged(self.config.steps)), one.judged_by(self.config.steps)
         why = (
             f"own work {timer} {one.middle(one.ratios, self.config.steps):.2f} times its peers' median, {flagged} of "
-            f"{min(len(one.flags), self.config.steps)} steps"
+            f"{steps} steps"
         )
-        weight = flagged / self.config.steps + min(1.0, one.excess(self.config.steps) / step)
+        weight = flagged / steps + min(1.0, one.cost(self.config.steps) / step)
         return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
 
 
@@ -325,15 +286,7 @@ def _severity(grounds: str, impact: float, critical: float) -> Severity:
     return "critical" if impact >= critical else "warning"
 
 
-def _several_groups(view: AttemptView, ranks: list[int]) -> bool:
-    """Whether they are of more than one tensor-parallel group: a node is slow as such only where several on it are."""
-    return not set(ranks) <= beside(view, ranks[0], ranks)
-
-
-def _timer(key: str) -> str:
-    return key.rpartition("|")[2]
-
-
-def _area(key: str) -> Area:
-    words = ("data", "load", "fetch", "token", "collate")
-    return "data" if any(word in key.lower() for word in words) else "compute"
+def _area(grounds: str, key: str) -> Area:
+    if grounds in WORKLOAD:
+        return "workload"
+    return "data" if is_of_data(key) else "compute"

@@ -31,6 +31,8 @@ _EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_f
 _BY_DESIGN = (
     Reason.SLOW_FIRST_RANK,
     Reason.SLOW_OTHER_WORK,
+    Reason.SLOW_NODE,
+    Reason.SLOW_EXPERTS,
     Reason.SLOW_UNSEEN,
     Reason.SLOW_BUT_WAITS,
     Reason.SLOW_STAGE,

@@ -51,6 +51,9 @@ GROUNDS = {
     "busy_and_cpu": Ground(Weight.LAYOUT, Reason.BUSY),
     "busy_alone": Ground(Weight.NOBODY, Reason.BUSY_ALONE),
     "slow_first_rank": Ground(Weight.NOBODY, Reason.SLOW_FIRST_RANK),
+    "slow_node": Ground(Weight.NOBODY, Reason.SLOW_NODE),
+    "slow_experts": Ground(Weight.NOBODY, Reason.SLOW_EXPERTS),
+    "slow_unwitnessed": Ground(Weight.NOBODY, Reason.SLOW_UNWITNESSED),
     "slow_unseen": Ground(Weight.NOBODY, Reason.SLOW_UNSEEN),
     "slow_or_waits": Ground(Weight.NOBODY, Reason.SLOW_OR_WAITS),
     "slow_within_group": Ground(Weight.NOBODY, Reason.SLOW_WITHIN_GROUP),
@@ -61,7 +64,7 @@ GROUNDS = {
     "many_slow": Ground(Weight.NOBODY, Reason.MANY_SLOW),
 }
 """Contrasts of ranks."""
-_OF_PLACES = ("slow_stage", "slow_replica", "slow_within_group")
+_OF_PLACES = ("slow_stage", "slow_replica", "slow_within_group", "slow_node")
 """Grounds of a place that is told though none of its ranks is named."""
 _OVERRULES = ("rotating", "many_slow")
 """Grounds that take back what timers say of single ranks: where the slow one moves, what its own timer says."""

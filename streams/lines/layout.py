@@ -16,8 +16,15 @@ _SIZES = {
 }
 _MESH = re.compile(
     r"Building device mesh with parallelism: pp=(\d{1,6}), dp_replicate=(\d{1,6}), dp_shard=(\d{1,6}), cp=(\d{1,6}), "
-    r"tp=(\d{1,6})"
+    r"tp=(\d{1,6})(?:, ep=(\d{1,6}))?"
 )
+_EXPERTS = {
+    "ep": re.compile(r"\b(?:expert[-_](?:model[-_])?parallel[-_ ]size|ep_size)[\"']?[ .:=]{1,80}(\d{1,6})\b"),
+    "experts": re.compile(
+        r"\b(?:num_(?:local_|moe_)?experts|moe_num_experts|n_routed_experts)[\"']?[ .:=]{1,80}(\d{1,6})\b"
+    ),
+}
+"""As Megatron and DeepSpeed print their arguments and Hugging Face a model's configuration."""
 _PLACE = re.compile(r"ProcessCoord\(pipe=(\d{1,6}), data=(\d{1,6})(?:, model=(\d{1,6}))?\): (\d{1,7})(?=[,}])")
 _PLACES = "Using topology: {ProcessCoord("
 
@@ -25,18 +32,34 @@ _PLACES = "Using topology: {ProcessCoord("
 def tells_layout(text: str) -> bool:
     """Whether ``layout_of`` has to look closer; it never says no where that finds something."""
     head = text[:1000]
+    if "expert" in head or "ep_size" in head:
+        return True
     return _PLACES in head or _WORLD.search(head) is not None or _MESH.search(head) is not None
 
 
 def layout_of(text: str) -> dict[str, int]:
     """Sizes by axis from the start-up line of Megatron, torchtitan or DeepSpeed's pipelines; else nothing.
 
-    ``world`` is taken from any line that gives the world size, or follows from the sizes.
+    ``world`` is taken from any line that gives the world size, or follows from the sizes. ``ep`` and ``experts``, how
+    many there are, come from any line that gives them, and only where there are several.
     """
     head = text[:1000]
+    return {**_sizes_of(text, head), **_experts_of(head)}
+
+
+def _experts_of(head: str) -> dict[str, int]:
+    mesh = _MESH.search(head)
+    told = {"ep": mesh.group(6) or "1"} if mesh is not None else {}
+    for axis, pattern in _EXPERTS.items():
+        if (found := pattern.search(head)) is not None:
+            told[axis] = found.group(1)
+    return {axis: int(size) for axis, size in told.items() if int(size) > 1}
+
+
+def _sizes_of(text: str, head: str) -> dict[str, int]:
     mesh = _MESH.search(head)
     if mesh is not None:
-        pp, replicas, shards, cp, tp = (int(size) for size in mesh.groups())
+        pp, replicas, shards, cp, tp = (int(size) for size in mesh.groups()[:5])
         return {"world": pp * replicas * shards * cp * tp, "pp": pp, "dp": replicas * shards, "cp": cp, "tp": tp}
     if _PLACES in head:
         return _of_places(text[:LONGEST])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from detection_support import closed, identity, named, new_view, run, series, summary
+from timed_steps import Values, windows
 
 from schemas.results import Anomaly
 from streams.detectors.step_outlier import StepOutlier
@@ -16,41 +17,9 @@ from streams.state import written
 from streams.steps import StepColumns, StepTable
 from streams.view import AttemptWindow
 
-STEPS = 10
-Values = Callable[[int, int], float | None]
-NOISE = np.random.default_rng(3).normal(1, 0.02, (600, 64))
 PIPELINE = {"pp": 2, "dp": 8, "tp": 1, "cp": 1}
 TENSOR = {"pp": 1, "dp": 8, "tp": 4, "cp": 1}
-
-
-def windows(timers: Mapping[str, Values], ranks: int = 16, count: int = 10, **fields: Any) -> list[AttemptWindow]:
-    """Ten steps of a second in each window; values in milliseconds by timer, rank and step from 0."""
-    layout, per_node, first = (
-        fields.pop("layout", {}),
-        fields.pop("per_node", 2),
-        fields.pop("first", lambda step: step),
-    )
-    columns: dict[str, Values] = {**timers, "total_ms": lambda rank, step: 1000.0}
-    made = []
-    for number in range(count):
-        start, steps = number * 10, range(number * STEPS, (number + 1) * STEPS)
-        summaries = []
-        for rank in range(ranks):
-            found = []
-            for timer, values in sorted(columns.items()):
-                row = [values(rank, step) for step in steps]
-                if any(value is not None for value in row):
-                    told = [
-                        None if value is None else value * NOISE[step, rank % 64]
-                        for value, step in zip(row, steps, strict=True)
-                    ]
-                    found.append(series(timer, first(steps[0]) + 1, told, start))
-            told_layout = {"world": ranks, **layout} if layout else {}
-            last = {"iteration": first(steps[0]) + STEPS, "iteration_time": found[-1].times[-1]}
-            who = identity(rank, per_node)
-            summaries.append(summary(rank, start, who=who, series=found, layout=told_layout, **last))
-        made.append(closed(summaries, start))
-    return made
+DATA = {"pp": 1, "dp": 16, "tp": 1, "cp": 1}
 
 
 def last(made: list[AttemptWindow]) -> list[Anomaly]:
@@ -238,6 +207,79 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             None,
             [],
         ),
+        ("a layer that may hold experts", {"mlp_ms": slow(5, since=50)}, {}, "slow_experts", [5]),
+        (
+            "all of a step, in a job that times a router",
+            {"compute_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_experts",
+            [5],
+        ),
+        (
+            "all of a step, in a job with a size of expert groups",
+            {"compute_ms": slow(5, since=50)},
+            {"layout": {**DATA, "ep": 8}},
+            "slow_experts",
+            [5],
+        ),
+        (
+            "a layer without experts, in a job that times a router",
+            {"attention_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "loading, in a job that times a router",
+            {"data_load_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "a node that always was",
+            {"compute_ms": slow(4, 5, 6, 7)},
+            {"per_node": 4, "layout": DATA},
+            "slow_node",
+            [4, 5, 6, 7],
+        ),
+        (
+            "two nodes of eight that always were",
+            {"compute_ms": slow(4, 5, 12, 13)},
+            {"layout": DATA},
+            "slow_node",
+            [4, 5, 12, 13],
+        ),
+        (
+            "all that is seen of a node that always was",
+            {"compute_ms": lambda rank, step: None if rank == 4 else 400.0 * (1 + 0.8 * (rank == 5))},
+            {"layout": DATA},
+            "slow_node",
+            [5],
+        ),
+        ("one of a node that always was", {"compute_ms": slow(5)}, {"layout": DATA}, "slow_against_peers", [5]),
+        ("its forward, and nobody times waiting", {"forward_ms": slow(5, since=50)}, {}, "slow_unwitnessed", [5]),
+        (
+            "its forward, and backward tells that others wait",
+            {"forward_ms": slow(5, since=50), "backward_ms": lambda r, step: 200.0 + 300.0 * (r != 5 and step >= 50)},
+            {},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "its forward, and the layout tells that nobody meets there",
+            {"forward_ms": slow(5, since=50)},
+            {"layout": DATA},
+            "slow_and_changed",
+            [5],
+        ),
+        (
+            "what is seen of a stage that has become slow",
+            {"compute_ms": lambda r, step: None if 8 <= r < 12 else 400.0 * (1 + 0.6 * (r >= 12 and step >= 50))},
+            {"layout": PIPELINE, "per_node": 4},
+            "slow_stage",
+            [12, 13, 14, 15],
+        ),
         (
             "it comes later",
             {"compute_ms": lambda rank, step: (400.0 * (3 if step < 64 else 1)) if rank != 5 or step >= 60 else None},
@@ -262,6 +304,16 @@ def test_a_slow_rank_that_moves_every_epoch_is_named_no_more() -> None:
     assert named(first) == [[3]]
     assert [(one.grounds, one.area) for one in final] == [("rotating", "workload")]
     assert named(final) == [[]]
+
+
+@pytest.mark.parametrize(("until", "grounds"), [(50, "slow_and_changed"), (180, "rotating")])
+def test_a_slow_rank_that_has_moved_is_at_fault_once_it_stays_far_longer_than_before(until: int, grounds: str) -> None:
+    def moved(rank: int, step: int) -> float:
+        return 400.0 * (1.8 if (rank == 3 and 20 <= step < until) or (rank == 9 and step >= until + 10) else 1)
+
+    found = run(StepOutlier(), new_view(), windows({"compute_ms": moved}, count=60))
+    assert {one.grounds for one in found[until // 10 + 5]} == {"rotating"}
+    assert {one.grounds for one in found[-1]} == {grounds}
 
 
 def test_who_has_changed_with_another_may_be_of_its_stage() -> None:

@@ -266,3 +266,54 @@ def test_a_broken_envelope_is_said_and_its_line_kept(tmp_path: Path, cut: str) -
         assert ("envelope cut off or never ended; what it held is kept", 4) in {
             (note.reason, note.line) for note in found.inputs.unused
         }
+
+
+TIME = "2026-11-29 18:10:{:02d},500"
+LABELS = ("[INFO] [rank {}] train:", "- INFO - train - [Rank {}]", "INFO train: (rank {})", "[RANK{}]", "rank={} |")
+
+
+def labelled(label: str, told: str = "world_size=4", ranks: int = 4) -> list[str]:
+    """A file of a program that puts labels of its own before its lines, which come by turns."""
+    first = [f"{TIME.format(1)} {label.format(rank)} start {told.format(rank, rank % 2)}" for rank in range(ranks)]
+    return first + [
+        f"{TIME.format(step)} {label.format(rank)} step {step} of {rank}"
+        for step in range(2, 8)
+        for rank in range(ranks)
+    ]
+
+
+def rank_of(recording: Recording, words: str) -> int | None:
+    return next(identity.rank for identity, event in logs(recording) if event.text.endswith(words))
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_programs_own_labels_are_ranks_where_the_world_is_as_large(tmp_path: Path, label: str) -> None:
+    found = read(tmp_path, *labelled(label), "a line of anybody")
+    assert [rank_of(found, f"step 5 of {rank}") for rank in range(4)] == [0, 1, 2, 3]
+    assert rank_of(found, "a line of anybody") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "rank"),
+    [
+        ("they say so, and one is no local rank", labelled(LABELS[0], "rank={} local_rank={}"), 3),
+        ("they say otherwise", labelled(LABELS[0], "rank=1{} local_rank={}"), None),
+        ("each may be a local rank", labelled(LABELS[0], "rank={} local_rank={}", ranks=2), None),
+        ("the world is larger", labelled(LABELS[0], "world_size=8"), None),
+        ("nothing is said of it", labelled(LABELS[0], ""), None),
+        ("the words are about a rank", labelled("[INFO] train: waiting for [rank {}]"), None),
+        ("most lines have none", labelled(LABELS[0]) + ["without"] * 9, None),
+    ],
+)
+def test_a_programs_own_labels_are_no_ranks_where_nothing_shows_it(
+    tmp_path: Path, name: str, rows: list[str], rank: int | None
+) -> None:
+    found = read(tmp_path, *rows)
+    assert rank_of(found, f"of {rank or 1}") == rank, name
+
+
+def test_a_file_of_one_label_is_of_the_rank_that_it_says_itself(tmp_path: Path) -> None:
+    own = [row for row in labelled(LABELS[0], "rank={} local_rank={} world_size=4") if "[rank 3]" in row]
+    other = [row for row in labelled(LABELS[0], "") if "[rank 2]" in row]
+    found = read(tmp_path, *own, file="worker_a.log", worker_b_dot_log="\n".join(other))
+    assert (rank_of(found, "step 5 of 3"), rank_of(found, "step 5 of 2")) == (3, None)
