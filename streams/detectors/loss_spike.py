@@ -57,7 +57,7 @@ class LossSpikeConfig(msgspec.Struct, frozen=True, kw_only=True):
     swings: int = 512
     varying: float = 0.25
     varying_least: int = 128
-    stay: int = 20
+    stay: int = 16
     falling: float = 0.1
     least_nats: float = 0.05
     recovered: int = 3

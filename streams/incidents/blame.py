@@ -52,8 +52,16 @@ def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: S
     return base.nobody(Reason.MEMORY_OF_ALL_GROWS, area="memory")
 
 
-_NUMERICS = (("own_series", "after_reduction"), ("stays_up",), ("steps_skipped", "scale_collapsed"))
+_NUMERICS = (
+    ("own_series", "after_reduction"),
+    ("went_back",),
+    ("stays_up",),
+    ("steps_skipped", "scale_collapsed"),
+    ("one_report",),
+)
 """What tells who began, the surest first; a step skipped beside it, and what came back at once, tell nothing."""
+
+_UNTOLD = {"after_reduction": Reason.AFTER_REDUCTION, "one_report": Reason.ONE_REPORT}
 
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:
@@ -62,4 +70,4 @@ def _numerics(anomalies: list[Anomaly]) -> Decision:
     latest = latest_of(next(telling, anomalies))
     if latest.suspects:
         return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
-    return base.nobody(Reason.AFTER_REDUCTION if latest.grounds == "after_reduction" else Reason.TRAINING_AS_SUCH)
+    return base.nobody(_UNTOLD.get(latest.grounds, Reason.TRAINING_AS_SUCH))

@@ -85,6 +85,7 @@ class Reason(Enum):
     WHAT_IF_SEVERAL = "what slows steps down has several causes, and none explains most of it"
     OWN_SERIES = "its own series showed it before the reduction"
     AFTER_REDUCTION = "a reduction has spread it to all ranks before it was seen"
+    ONE_REPORT = "a single report shows it so far, and whether it stays is not known"
     TRAINING_AS_SUCH = "what was printed is of the whole job, and nothing tells a rank that began it"
 
 

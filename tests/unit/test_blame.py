@@ -362,6 +362,9 @@ TABLE: list[Row] = [
     ("its own loss stays up, then everybody's is no number", Reason.AFTER_REDUCTION, [], [anomaly("stays_up", [5]), anomaly("after_reduction", start=10)], situation()),
     ("steps are skipped", Reason.TRAINING_AS_SUCH, [], [anomaly("steps_skipped"), anomaly("spike", [5], start=10)], situation()),
     ("the loss scale is gone", Reason.TRAINING_AS_SUCH, [], [anomaly("scale_collapsed")], situation()),
+    ("one report", Reason.ONE_REPORT, [], [anomaly("one_report"), anomaly("finite_again", [5], start=10)], situation()),
+    ("one report and more", Reason.AFTER_REDUCTION, [], [anomaly("one_report"), anomaly("after_reduction", start=10)], situation()),
+    ("it went back", Reason.TRAINING_AS_SUCH, [], [anomaly("one_report"), anomaly("went_back", start=10)], situation()),
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from detection_support import closed, named, new_view, run, series, summary
 
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Series
 from streams.detectors.nonfinite import Nonfinite
 from streams.view import AttemptWindow
 
@@ -35,8 +35,22 @@ def test_a_rank_whose_own_series_shows_it_first_is_named_once_the_others_are_see
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
 @pytest.mark.parametrize("name", ["lm_loss", "grad_norm", "actor/pg_loss"])
 def test_what_a_reduction_has_spread_names_nobody(value: float, name: str) -> None:
-    found = findings(window({rank: [1.0, value] for rank in range(8)}, name=name))
+    found = findings(window({rank: [1.0, value, value] for rank in range(8)}, name=name))
     assert (named(found[0]), found[0][0].grounds, found[0][0].iteration) == ([[]], "after_reduction", 2)
+
+
+def test_after_a_rollback_reports_count_in_order_of_time() -> None:
+    after = series("lm_loss", 4, [1.0] * 3, 10)
+    before = series("lm_loss", 8, [NAN] * 3, 7)
+    both = Series(
+        name="lm_loss",
+        iterations=after.iterations + before.iterations,
+        times=after.times + before.times,
+        values=after.values + before.values,
+        nonfinite=before.nonfinite,
+    )
+    ((one,),) = findings(closed([summary(7, 0, series=[both])]))
+    assert (one.severity, one.grounds, one.iteration) == ("warning", "went_back", 8)
 
 
 def test_the_only_rank_that_prints_the_loss_is_not_named() -> None:
@@ -122,6 +136,8 @@ def test_without_skipped_steps_or_a_loss_that_goes_on_or_with_a_loss_that_stays_
         ([("loss", [1.0, 0.9, 0.8]), ("grad_norm", [1.0, NAN, NAN])], "loss_goes_on"),
         ([("loss", [1.0, 0.9]), ("grad_norm", [1.0, NAN])], "loss_goes_on"),
         ([("loss", [1.0] * 4), ("eval_loss", [1.0, NAN, NAN, NAN])], "loss_goes_on"),
+        ([("loss", [1.0, 0.9, 0.8]), ("train_loss", [NAN])], "loss_goes_on"),
+        ([("lm_loss", [1.0, NAN, 1.0, 1.0, NAN])], "finite_again"),
         ([("loss", [NAN] * 3), ("number_of_skipped_iterations", [1.0] * 3)], "loss_goes_on"),
     ],
 )
@@ -137,7 +153,7 @@ def test_a_single_report_warns_until_the_next_shows_whether_it_stays() -> None:
     again = printed(("lm_loss", [1.0] * 3), start=10, first=4)
     for second, expected in ((bad, ("critical", 3)), (again, ("info", 3))):
         (first,), (other,) = findings(fine, second)
-        assert (first.severity, first.iteration) == ("warning", 3)
+        assert (first.severity, first.grounds, first.iteration) == ("warning", "one_report", 3)
         assert (other.severity, other.iteration) == expected
 
 

@@ -1,0 +1,189 @@
+"""Losses, gradients and the like that are no numbers: reports of one rank in a row, and which of them did no harm.
+
+Weights that are no numbers never become numbers again. So a loss that is finite again shows that training was not
+harmed, and so does a loss that goes on finite for gradients, other losses and activations: in half precision a gradient
+that overflows is part of training, the step is skipped and the loss scale goes down, whether or not that is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from schemas.results import Series
+from streams.numerics import counts_skipped, is_gradient, is_scale, is_watched, kind_of, tells_skipped
+
+MOST_PASSED = 64
+
+
+class Run(msgspec.Struct, array_like=True):
+    """Reports of one rank that are not finite, one after another: the first and its time, the latest, how many.
+
+    ``skipped`` of them are told to be of skipped steps; a ``fresh`` one follows no finite report.
+    """
+
+    first: int
+    time: int
+    latest: int
+    count: int
+    skipped: int
+    fresh: bool
+
+
+class Seen:
+    """What one window shows: runs that go on in it by name and rank, those that ended, what never was finite.
+
+    ``lost`` are the iterations to which the job went back, and with them the runs that this ended.
+    """
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, int]] = []
+        self.ended: list[tuple[str, int, Run]] = []
+        self.lost: list[tuple[int, str, int, Run]] = []
+        self.never: dict[str, tuple[int, int]] = {}
+        self.reported = False
+
+
+class Runs(msgspec.Struct, kw_only=True):
+    """What each rank shows by metric: ``going`` runs that are not over, and up to where it was ``finite``.
+
+    ``since`` has the first iteration at which anybody was finite. ``last`` has by metric the last loss scale or count
+    of skipped steps of each rank. ``loss`` is set once a loss was reported; ``vouched`` is by loss up to where one was
+    finite while anything was not. ``passed`` are ranks by metric whose runs have been over.
+    """
+
+    going: dict[str, dict[int, Run]] = {}
+    finite: dict[str, dict[int, int]] = {}
+    since: dict[str, int] = {}
+    last: dict[str, dict[int, float]] = {}
+    loss: bool = False
+    vouched: dict[str, int] = {}
+    passed: dict[str, list[int]] = {}
+
+    def take(self, told: list[tuple[int, Series]]) -> Seen:
+        """One window's reports of all ranks."""
+        skipped = self._skipped(told)
+        seen = Seen()
+        for rank, series in told:
+            if is_watched(series):
+                seen.reported = True
+                self._take(rank, series, skipped, seen)
+        self._vouch(told)
+        return seen
+
+    def _take(self, rank: int, series: Series, skipped: set[int], seen: Seen) -> None:
+        """One rank's reports in order; a run is over with the first that is finite."""
+        name = series.name
+        finite = self.finite.setdefault(name, {})
+        run = self.going.get(name, {}).get(rank)
+        if run is None and not series.nonfinite:
+            fine = series.iterations
+        else:
+            fine = []
+            began = finite.get(rank, -1) >= 0
+            shown = False
+            for at, time, value in _in_time(series):
+                if value is not None:
+                    fine.append(at)
+                    if run is not None and at < run.first and run.count > 1:
+                        seen.lost.append((at, name, rank, run))
+                    elif run is not None:
+                        seen.ended.append((name, rank, run))
+                        self._pass(name, rank)
+                    run, shown = None, False
+                elif not began and not fine and kind_of(name) not in ("loss", "gradient"):
+                    seen.never[name] = min(seen.never.get(name, (at, time)), (at, time))
+                else:
+                    run = run or Run(at, time, at, 0, 0, not began and not fine)
+                    run.latest, run.count, run.skipped = at, run.count + 1, run.skipped + (at in skipped)
+                    shown = True
+            self._keep(name, rank, run)
+            seen.shown += [(name, rank)] * shown
+        finite[rank] = max(fine, default=finite.get(rank, -1))
+        if fine:
+            self.since[name] = min(self.since.get(name, fine[0]), fine[0])
+
+    def _keep(self, name: str, rank: int, run: Run | None) -> None:
+        runs = self.going.setdefault(name, {})
+        if run is not None:
+            runs[rank] = run
+        else:
+            runs.pop(rank, None)
+        if not runs:
+            del self.going[name]
+
+    def _pass(self, name: str, rank: int) -> None:
+        passed = self.passed.setdefault(name, [])
+        if rank not in passed:
+            self.passed[name] = [*passed, rank][-MOST_PASSED:]
+
+    def _vouch(self, told: list[tuple[int, Series]]) -> None:
+        """Up to which iteration a loss is finite: weights that were no numbers before it would have shown there.
+
+        Exactly 0 does not count: some print that for a loss that is no number.
+        """
+        losses = [series for _, series in told if kind_of(series.name) == "loss"]
+        self.loss = self.loss or bool(losses)
+        if not self.going:
+            self.vouched = {}
+            return
+        found: dict[str, int] = {}
+        for series in losses:
+            fine = [at for at, value in _values(series) if value]
+            if fine:
+                found[series.name] = max(*fine, found.get(series.name, -1))
+        self.vouched.update(found)
+
+    def harmless(self, name: str, rank: int, overflows: int) -> bool:
+        """Whether the steps of a run did nothing to the weights as far as is known, and are at most ``overflows``.
+
+        A loss of which there is only this report is another's mean, where that one is finite, or a rank's batch
+        without anything to learn from, where it was over each time before.
+        """
+        run = self.going[name][rank]
+        skipped, single = run.skipped == run.count, run.latest == run.first
+        if run.count > overflows:
+            return False
+        if kind_of(name) == "loss":
+            others = max((at for other, at in self.vouched.items() if other != name), default=-1)
+            return (run.fresh and skipped) or (single and (others >= run.first or self._passed(name, rank)))
+        vouched = self.vouched_to > run.first or (self.loss and single)
+        return vouched or (is_gradient(name) and skipped)
+
+    def _passed(self, name: str, rank: int) -> bool:
+        return rank in self.passed.get(name, [])
+
+    @property
+    def vouched_to(self) -> int:
+        """The iteration up to which a loss was finite while anything was not, -1 where none was."""
+        return max(self.vouched.values(), default=-1)
+
+    def _skipped(self, told: list[tuple[int, Series]]) -> set[int]:
+        """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
+        found: set[int] = set()
+        for rank, series in told:
+            if tells_skipped(series.name):
+                found.update(at for at, value in _values(series) if value > 0)
+            elif is_scale(series.name):
+                found.update(at for at, before, value in self._steps(rank, series) if value < before)
+            elif counts_skipped(series.name):
+                found.update(at for at, before, value in self._steps(rank, series) if value > before)
+        return found
+
+    def _steps(self, rank: int, series: Series) -> Iterator[tuple[int, float, float]]:
+        """Each value of a rank's series with the one before it, over windows."""
+        last = self.last.setdefault(series.name, {})
+        for iteration, value in _values(series):
+            yield iteration, last.get(rank, value), value
+            last[rank] = value
+
+
+def _values(series: Series) -> list[tuple[int, float]]:
+    """The finite values by iteration."""
+    return [(at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
+
+
+def _in_time(series: Series) -> list[tuple[int, int, float | None]]:
+    """The reports in order of time: after a rollback lower iterations follow."""
+    return sorted(zip(series.iterations, series.times, series.values, strict=True), key=lambda one: one[1])
