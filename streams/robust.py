@@ -39,19 +39,27 @@ def contrast(values: Array, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Arra
     """
     ranks = values.shape[-1]
     if ranks >= 2 * bounds.peers_for_mad:
-        middle = median_of(values)[..., np.newaxis]
-        deviation = median_of(np.abs(values - middle))[..., np.newaxis]
+        middle, deviation = middle_of(values, bounds.floor)
         center, spread = np.broadcast_to(middle, values.shape), np.broadcast_to(deviation, values.shape)
     else:
         others = np.where(np.eye(ranks, dtype=bool), np.nan, values[..., np.newaxis, :])
-        center = median_of(others)
-        spread = median_of(np.abs(others - center[..., np.newaxis]))
+        center, spread = (one[..., 0] for one in middle_of(others, bounds.floor))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(center > 0, values / center, np.nan)
         flags = ratio > bounds.ratio
         few = (~np.isnan(values)).sum(axis=-1, keepdims=True) < bounds.peers_for_mad
-        flags &= few | (values > center + bounds.mads * np.maximum(spread, bounds.floor * center))
+        flags &= few | (values > center + bounds.mads * spread)
     return flags & np.isfinite(values), np.nan_to_num(ratio, nan=1.0), np.nan_to_num(center, nan=0.0)
+
+
+def middle_of(values: Array, share: float | Array, least: float | Array = 0.0) -> tuple[Array, Array]:
+    """Median and median deviation along the last axis, which stays; missing values are NaN and left out.
+
+    Deviations are no less than a ``share`` of the median, nor than ``least``.
+    """
+    middle = median_of(values)[..., np.newaxis]
+    deviation = median_of(np.abs(values - middle))[..., np.newaxis]
+    return middle, np.maximum(deviation, np.maximum(share * np.abs(middle), least))
 
 
 def median_of(values: Array) -> Array:

@@ -28,6 +28,7 @@ _UNITS = {
     "mhz": "MHz",
     "ratio": "ratio",
 }
+"""By the last word of a name. Values stay in the size that their name says; only what ``measures`` knows is based."""
 _STATES = {"process_running": "running", "process_disk_sleep": "disk-sleep", "process_zombie": "zombie"}
 
 

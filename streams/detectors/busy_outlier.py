@@ -18,7 +18,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.innocence import grounds_of_busy
 from streams.lines.phases import QUIET_PHASES
-from streams.robust import Array, median_of
+from streams.robust import Array, median_of, middle_of
 from streams.stall import over
 from streams.timers import kind_of_timer
 from streams.view import AttemptView, AttemptWindow
@@ -147,8 +147,7 @@ class BusyOutlier(JobDetector[BusyOutlierConfig, BusyOutlierState]):
         others = others[np.isfinite(others)]
         if len(others) < self.config.least_peers or not np.isfinite(cpu[at]):
             return float("nan")
-        middle = float(np.median(others))
-        spread = max(float(np.median(np.abs(others - middle))), self.config.floor * middle)
+        middle, spread = (float(one[0]) for one in middle_of(others, self.config.floor))
         beyond = cpu[at] > max(self.config.cpu * middle, middle + self.config.mads * spread)
         return middle if beyond else float("nan")
 

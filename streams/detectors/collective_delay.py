@@ -12,6 +12,7 @@ from statistics import median
 import msgspec
 
 from schemas.results import Anomaly, Area, OperationTimes
+from streams.again import forget_oldest, is_due
 from streams.checks import require
 from streams.delays import Cell, DelayBounds, Hot, Joined, Slow, hot_of, joined, slow_of, waits_for_all
 from streams.detectors.registry import JobDetector, register
@@ -33,16 +34,16 @@ class CollectiveDelayConfig(msgspec.Struct, frozen=True, kw_only=True):
     """``bounds`` say what matters, ``history`` how many operations are kept.
 
     An operation counts where ``reporting`` of the group's ranks tell how long it took.
-    What still holds ``again_windows`` later is told again.
+    What still holds ``again_s`` later is told again.
     """
 
     bounds: DelayBounds = DelayBounds()
     reporting: float = 0.9
     history: int = 60
-    again_windows: int = 6
+    again_s: float = 60.0
 
     def __post_init__(self) -> None:
-        require(self, above_0=("history", "again_windows"), shares=("reporting",))
+        require(self, above_0=("history", "again_s"), shares=("reporting",))
         if self.history < 2 * self.bounds.operations:
             raise ValueError(f"history must be {2 * self.bounds.operations} operations or more, not {self.history}")
 
@@ -230,13 +231,11 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
     def _told(
         self, view: AttemptView, window: AttemptWindow, key: str, grounds: str, onset: int, text: str, peers: str
     ) -> list[Anomaly]:
-        """The finding, unless it was told a few windows ago."""
+        """The finding, unless it was told not long ago."""
         subject = f"{grounds}|{key}"
-        last = self.state.told.get(subject, 0)
-        if last > window.end - self.config.again_windows * (window.end - window.start):
+        if not is_due(self.state.told, subject, window.end, self.config.again_s):
             return []
-        recent = {one: end for one, end in self.state.told.items() if end > window.end - _REMEMBERED_NS}
-        self.state.told = recent | {subject: window.end}
+        forget_oldest(self.state.told)
         return [
             self.anomaly(
                 window,
@@ -257,7 +256,6 @@ class CollectiveDelay(JobDetector[CollectiveDelayConfig, CollectiveDelayState]):
 
 
 _AREAS: dict[str, Area] = {"joins_last": "unknown", "last_rotates": "workload"}
-_REMEMBERED_NS = 600_000_000_000
 _LEFT_OUT = {
     "operations": "{} operations for which there was no room",
     "incomplete": "{} that too few ranks reported",

@@ -22,7 +22,7 @@ from streams.gauge_words import Reading, said_nodes, said_readings, said_usual, 
 from streams.metric_names import floors, priority
 from streams.node_gauges import nodes_compared, on_nodes
 from streams.peer_groups import Matrix, group_places, shares_of
-from streams.robust import median_of
+from streams.robust import middle_of
 from streams.stall import over
 from streams.view import AttemptView, AttemptWindow
 
@@ -128,11 +128,8 @@ class GaugeOutlier(JobDetector[GaugeOutlierConfig, GaugeOutlierState]):
             block = values[:, places]
             known = np.isfinite(block)
             enough = known.sum(axis=-1, keepdims=True) >= self.config.least_peers
-            center = median_of(block)[..., None]
-            deviation = median_of(np.abs(block - center))[..., None]
-            floor = np.maximum(least[:, 0, None, None] * np.abs(center), least[:, 1, None, None])
-            bound = self.config.mads * np.maximum(deviation, floor)
-            out = enough & known & (np.abs(block - center) > bound)
+            center, deviation = middle_of(block, least[:, 0, None, None], least[:, 1, None, None])
+            out = enough & known & (np.abs(block - center) > self.config.mads * deviation)
             out &= shares_of(out, known) <= self.config.few
             sides[:, places] = np.where(out, np.sign(block - center), 0)
             usual[:, places] = np.where(enough, center, np.nan)
