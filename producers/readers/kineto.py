@@ -20,22 +20,19 @@ from producers.inputs import Unused
 from producers.jsonstream import BrokenJsonError, JsonStream, head_of, opened
 from producers.observations import Observation
 from producers.owners import Owners
-from producers.rows import Fields, printable
+from producers.readers.kineto_calls import function_of, recorded_of, source_of
+from producers.rows import Fields
 from producers.scan import Source
 from producers.segments import Collectives, Segments, Undivided, segments_of
 from producers.sketch import MOST_CALLS, Calls, Kind, Sketch, Step
 from producers.times import HOUR, possible
 from schemas.events import Job, Profile, Timeline, TimeSource
 from schemas.identity import MOST_RANKS
-from schemas.ids import stable_id
 
-LONGEST_NAME = 120
 MOST_ENTRIES = 20_000_000
 """Events of a trace that are looked at, whatever they are."""
 MOST_ODD = 0.01
 """Of the events of a trace: one that lacks more is no longer like the others'."""
-FOLLOWED = 0.1
-"""Of the calls of the CPU."""
 UNTIMED = "nothing tells when the trace was taken; it counts from the beginning of the job"
 _HEAD = 65_536
 _FIRST = re.compile(
@@ -46,28 +43,7 @@ _TELLING = ("traceEvents", "distributedInfo", "deviceProperties")
 _LONGEST_NS = 24 * HOUR
 _RANK = re.compile(r"(?:^|[^A-Za-z])(?:global_?)?rank[-_=]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _STEP = re.compile(r"ProfilerStep#(\d{1,15})$")
-_GPU = frozenset({"kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
-_CPU = frozenset({"cpu_op", "operator", "user_annotation", "python_function"})
-_DRIVER = re.compile(r"(?:runtime|driver|overhead)$")
-_COMMUNICATION_KERNEL = re.compile(
-    r"[nrhcm]ccl|oneccl|nvshmem|rocshmem|hcom_|cross_device_reduce|multimem_|userbuffers|deep_?ep|mscclpp"
-    r"|(?<!warp)(?<!block)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all",
-    re.IGNORECASE,
-)
-"""Kernels of collective libraries: ``ncclKernel_*`` and ``ncclDevKernel_*``, as RCCL calls its own too, those of HCCL,
-CNCL, oneCCL and NVSHMEM, and those over peers' memory of PyTorch, vLLM, FlashInfer, Transformer Engine and DeepEP."""
-_COMMUNICATION_CALL = re.compile(
-    r"c10d::|(?:nccl|gloo|mpi|ucc|hccl|cncl|xccl):|record_param_comms|distributed_c10d|ProcessGroup|TCPStore"
-    r"|\bbarrier\b|_allgather_base|_reduce_scatter_base"
-    r"|(?:cuda|hip)(?:Stream|Event|Device)Synchronize|threading\.py\(\d{1,7}\): (?:wait|acquire)"
-    r"|\bray\.get|ray/_private/worker\.py\(\d{1,7}\): get|shm_broadcast|acquire_read",
-    re.IGNORECASE,
-)
-"""Calls of collective libraries, and calls in which a process waits: nobody can see for whom."""
 _PAIR = re.compile(r"send|recv|p2p", re.IGNORECASE)
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
-_PATH = re.compile(r"/?(?:[^/\s]{1,128}/){2,64}(?=[^/\s]{1,128}/[^/\s]{1,128}\.py\(\d{1,7}\))")
-"""Folders in front of the last one of a Python function's file: they tell how a node is set up."""
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -161,7 +137,7 @@ class _Draft:
         function = self._function(name, category)
         if function is not None:
             said, kind, device = function
-            self.recorded[_source(category.lower())] += 1
+            self.recorded[source_of(category.lower())] += 1
             self.calls.add(said, kind, start, start + duration, device=device)
             told = event.get("args")
             told = told if isinstance(told, dict) else {}
@@ -175,7 +151,7 @@ class _Draft:
         key = (name, category)
         found = self._names.get(key)
         if found is None and key not in self._names:
-            found = _function(name, category)
+            found = function_of(name, category)
             # Names with numbers in them may be without end; such are looked at again each time.
             if len(self._names) < 100_000:
                 self._names[key] = found
@@ -199,7 +175,7 @@ class _Draft:
         rank, world = _place(info)
         talks = {name for name, kind in self.calls.names() if kind == "collective"}
         alike = bool(talks) and not any(_PAIR.search(name) for name in talks) and _has_one_group(info, world)
-        taken, recorded = _moment(sketch.end, self.told), ",".join(_recorded(self.recorded))
+        taken, recorded = _moment(sketch.end, self.told), ",".join(recorded_of(self.recorded))
         segments, undivided = self._segments(world, alike)
         calls = len(self.calls)
         return Trace(file, rank, world, taken, sketch, calls, recorded, alike, unused, segments, undivided)
@@ -251,45 +227,6 @@ def _has_one_group(info: Any, world: int | None) -> bool:
     if world is None or not isinstance(listed, list) or not listed or info.get("pg_count") != len(listed):
         return False
     return all(isinstance(one, dict) and one.get("pg_size") == world for one in listed)
-
-
-def _function(name: str, category: str) -> tuple[str, Kind, bool] | None:
-    category = category.lower()
-    said = _said(name)
-    if category in _GPU:
-        return said, "collective" if _COMMUNICATION_KERNEL.search(name) else "gpu", True
-    if category in _CPU:
-        return said, "collective" if _COMMUNICATION_CALL.search(name) else "python", False
-    if _DRIVER.search(category):
-        return said, "os", False
-    return None
-
-
-def _source(category: str) -> str:
-    """Which of the profiler's activities a call is of."""
-    if category in _GPU:
-        return "gpu"
-    if category == "python_function":
-        return "python"
-    return "cpu" if category in _CPU else "driver"
-
-
-def _recorded(counts: Counter[str]) -> list[str]:
-    """The kinds of calls that a profiler was told to record: where it follows Python, that calls as often as operators.
-
-    A few such calls are somebody's own marks.
-    """
-    some = {kind for kind, count in counts.items() if count}
-    if counts["python"] < FOLLOWED * (counts["cpu"] + counts["python"]):
-        some.discard("python")
-    return sorted(some)
-
-
-def _said(name: str) -> str:
-    """A function's name without what differs between processes, cut where it is long; two never become one by that."""
-    said = _PATH.sub("", _ADDRESS.sub("0x", printable(name[:4_096])))
-    said = " ".join(said.split()) or "(no name)"
-    return said if len(said) <= LONGEST_NAME else f"{said[: LONGEST_NAME - 8]}~{stable_id(said)[:7]}"
 
 
 def observe(

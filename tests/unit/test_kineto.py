@@ -12,7 +12,7 @@ from kineto_support import ALL_REDUCE, BASE, call, steps_of, trace, write_trace
 
 from producers import sketch
 from producers.inputs import UnreadableRecording
-from producers.readers import kineto
+from producers.readers import kineto, kineto_calls
 from producers.recording import Recording, read_recording
 from producers.scan import Source
 from schemas.events import Job, Profile
@@ -95,18 +95,18 @@ def test_a_trace_is_told_by_what_it_holds_and_belongs_to_its_rank(tmp_path: Path
     ],
 )
 def test_what_a_call_is_follows_from_its_category_and_name(name: str, category: str, kind: str | None) -> None:
-    found = kineto._function(name, category)
+    found = kineto_calls.function_of(name, category)
     assert (found[1] if found else None) == kind
 
 
 def test_names_do_not_tell_processes_apart_and_long_ones_stay_different() -> None:
-    said = kineto._said("<built-in method f of type object at 0x7f3a99b0>")
-    assert said == kineto._said("<built-in method f of type object at 0x5500aa>")
+    said = kineto_calls.said_of("<built-in method f of type object at 0x7f3a99b0>")
+    assert said == kineto_calls.said_of("<built-in method f of type object at 0x5500aa>")
     here, there = ("/home/a/venv/lib/train/data.py(41): load", "/mnt/b/train/data.py(41): load")
-    assert kineto._said(here) == kineto._said(there) == "train/data.py(41): load"
-    one, other = kineto._said("k" * 500 + "<1>"), kineto._said("k" * 500 + "<2>")
-    assert one != other and len(one) == len(other) == kineto.LONGEST_NAME
-    assert kineto._said("\ud800") == "?"
+    assert kineto_calls.said_of(here) == kineto_calls.said_of(there) == "train/data.py(41): load"
+    one, other = kineto_calls.said_of("k" * 500 + "<1>"), kineto_calls.said_of("k" * 500 + "<2>")
+    assert one != other and len(one) == len(other) == kineto_calls.LONGEST_NAME
+    assert kineto_calls.said_of("\ud800") == "?"
 
 
 @pytest.mark.parametrize(
