@@ -7,12 +7,11 @@ phase or no one rank leads in most steps the finding says that it is ambiguous.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
 
 import msgspec
 import numpy as np
 
-from schemas.results import Anomaly, Series
+from schemas.results import Anomaly
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.frontier import Frontier, Indices, frontier, phases_of
@@ -124,23 +123,26 @@ class StageFrontier(JobDetector[StageFrontierConfig, StageFrontierState]):
 
     def _collected(self, window: AttemptWindow) -> dict[str, Columns]:
         """The readings of phases in this window and those that wait, by timer; nothing if the window has none."""
-        phases = phases_of(window.series)
+        timers = [(summary.identity.rank, series) for summary in window.summaries for series in summary.series]
+        phases = set(phases_of({series.name for rank, series in timers if rank is not None}))
         if not phases:
             return {}
-        for name in phases:
-            self._take(name, [one for one in window.series[name] if _is_counted(one[1])])
+        for rank, series in timers:
+            if (
+                rank is None
+                or series.name not in phases
+                or not 0 <= series.iterations[0] <= series.iterations[-1] < FAR
+            ):
+                continue
+            kept = self.state.pending.setdefault(series.name, Readings())
+            scale = scale_ns(series.name) / MILLISECOND
+            kept.iterations.extend(series.iterations)
+            kept.values.extend(series.values if scale == 1 else [value and value * scale for value in series.values])
+            kept.times.extend(series.times)
+            kept.ranks.extend([rank] * len(series.iterations))
         found = {name: Columns.of(self.state.pending[name]) for name in phases_of(self.state.pending)}
         self.state.pending = {}
         return found
-
-    def _take(self, name: str, told: list[tuple[int, Series]]) -> None:
-        kept = self.state.pending.setdefault(name, Readings())
-        scale = scale_ns(name) / MILLISECOND
-        kept.iterations.extend(chain.from_iterable([series.iterations for _, series in told]))
-        kept.times.extend(chain.from_iterable([series.times for _, series in told]))
-        values = chain.from_iterable([series.values for _, series in told])
-        kept.values.extend(values if scale == 1 else [value and value * scale for value in values])
-        kept.ranks.extend(chain.from_iterable([[rank] * len(series.iterations) for rank, series in told]))
 
     def _judge(self, view: AttemptView, found: dict[str, Columns]) -> bool:
         """Judge the steps that all who report have reported; returns whether there were any."""
@@ -222,11 +224,6 @@ class StageFrontier(JobDetector[StageFrontierConfig, StageFrontierState]):
             iteration=told[0].iteration,
             phase=view.phase,
         )
-
-
-def _is_counted(series: Series) -> bool:
-    """Whether its iterations are numbers that are not out of all bounds."""
-    return 0 <= series.iterations[0] <= series.iterations[-1] < FAR
 
 
 def _laid_out(columns: list[Columns], steps: Indices, ranks: Indices) -> tuple[Array, Indices]:
