@@ -49,7 +49,8 @@ class Open(msgspec.Struct, kw_only=True):
     """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id.
 
     ``support`` are findings of supporting detectors from shortly before it on, of whatever family; ``stacks`` is what
-    stacks said first and of late; ``repeated`` when those whom it suspects last printed what they had printed before.
+    stacks said first and of late; ``repeated`` when those whom it suspects last printed what they had printed before,
+    ``told`` the end of the window in which they last said how long their own work takes.
     """
 
     first: str
@@ -58,6 +59,7 @@ class Open(msgspec.Struct, kw_only=True):
     support: list[Anomaly] = []
     stacks: list[StacksSeen] = []
     repeated: dict[int, int] = {}
+    told: dict[int, int] = {}
     latest: Incident | None = None
     quiet: int = 0
 
@@ -151,6 +153,8 @@ class IncidentBook:
         if incident.family == "standstill" and len(concerned) <= MOST_HEARD:
             told = {rank: time for rank in concerned if (time := repeated_by(rank, window)) is not None}
             incident.repeated = incident.repeated | told
+        if incident.family == "slowdown" and concerned:
+            incident.told = incident.told | dict.fromkeys(sorted(concerned.keys() & _telling(window)), window.end)
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
@@ -167,6 +171,8 @@ class IncidentBook:
             regular=self.state.regular,
             spoke={rank: one.spoke for rank, one in concerned.items()},
             repeated=incident.repeated,
+            told=incident.told,
+            leading=any(one.grounds == "frontier" for one in incident.support),
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)
@@ -244,8 +250,12 @@ def _begun(decision: Decision, incident: Open) -> Decision:
 
 def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
     """Whether most ranks say in this window how long their own work takes."""
-    telling = {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
-    return 2 * len(telling) > len(view.members)
+    return 2 * len(_telling(window)) > len(view.members)
+
+
+def _telling(window: AttemptWindow) -> set[int]:
+    """Who says in this window how long its own work takes."""
+    return {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
 
 
 def _context_ns(one: Anomaly) -> int:

@@ -345,12 +345,28 @@ def test_a_straggler_that_is_over_is_named_no_more_while_a_warning_goes_on() -> 
 
 
 @pytest.mark.parametrize("kind", ["what_if_workers", "slow_function_and_changed"])
-def test_whom_a_single_look_found_is_named_for_a_while(kind: str) -> None:
+def test_whom_a_single_look_found_is_named_until_the_job_has_come_back(kind: str) -> None:
     story = Story()
     shift = {"job_shift": {"severity": "warning", "onset": 9}}
     assert told_of(slowed(story, 1, kind, "job_shift", ranks=(5,), **shift))[0][2] == [5]
     assert slowed(story, 2 * QUIET_WINDOWS, "job_shift", **shift) == []
-    assert told_of(slowed(story, 60, "job_shift", **shift)) == [("open", "warning", [], at(9))]
+    assert slowed(story, 60, "job_shift", **shift) == []
+    anew = {"job_shift": {"severity": "warning", "onset": story.start}}
+    assert told_of(slowed(story, QUIET_WINDOWS + 1, "job_shift", **anew))[0][2] == []
+
+
+def test_a_straggler_that_tells_its_timers_no_more_is_named_until_the_job_has_come_back() -> None:
+    story = Story()
+    shift = {"job_shift": {"severity": "warning", "onset": 9}}
+
+    def timed(start: float) -> AttemptWindow:
+        told = {"series": [series("compute_ms", int(start) + 1, [1.0] * 10, start)]}
+        return still(RANKS, start, dict.fromkeys(ALL, told))
+
+    found = [story.here("slow_and_changed", [5]), story.here("job_shift", **shift["job_shift"])]
+    assert told_of(story.close(*found, window=timed))[0][2] == [5]
+    assert slowed(story, 60, "job_shift", **shift) == []
+    assert told_of(story.close(story.here("job_shift", **shift["job_shift"]), window=timed))[0][2] == []
 
 
 @pytest.mark.parametrize(("timer", "ranks", "named"), [("compute_ms", 8, []), ("compute_ms", 4, [5]), ("loss", 8, [5])])
