@@ -291,6 +291,26 @@ def test_an_incident_is_over_for_a_reason(grounds: str, window: Any, change: str
     assert (last.status, last.resolution) == ("resolved", resolution)
 
 
+def test_what_is_slow_now_and_then_is_one_incident_that_waits_longer_each_time() -> None:
+    story = Story()
+    told = []
+    for lull in (QUIET_WINDOWS, 2 * QUIET_WINDOWS):
+        told += story.close(story.here("slow_and_changed", [5], onset=5), window=iterating)
+        for _ in range(lull):
+            told += story.close(window=iterating)
+    told += story.close(story.here("slow_and_changed", [5], onset=story.start), window=iterating)
+    assert [(one.revision, one.status, one.onset) for one in told] == [
+        (1, "open", at(5)),
+        (2, "resolved", at(5)),
+        (3, "open", at(5)),
+    ]
+    for _ in range(4 * QUIET_WINDOWS):
+        told += story.close(window=iterating)
+    assert (len(told), told[-1].status) == (4, "resolved")
+    (later,) = story.close(story.here("slow_and_changed", [5], onset=story.start), window=iterating)
+    assert (later.revision, later.onset) == (1, at(story.start - 10))
+
+
 def test_the_end_of_the_attempt_ends_its_incidents() -> None:
     story = Story()
     story.close(story.here("own_error", [6]))
