@@ -19,6 +19,10 @@ class SinkError(Exception):
     """ClickHouse cannot be reached, opened or asked; the message is one line and holds no password."""
 
 
+class OtherBuildError(SinkError):
+    """The tables were made by a build whose migrations have another text."""
+
+
 def one_line(error: BaseException) -> str:
     """What ClickHouse says in ``error``, on one line, without stack trace and version.
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from sinks.clickhouse import Client
-from sinks.errors import SinkError, one_line
+from sinks.errors import OtherBuildError, SinkError, one_line
 
 _NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _STATEMENT_END = re.compile(r";[ \t]*$", re.MULTILINE)
@@ -66,7 +66,7 @@ def migrate(client: Client, wanted: Sequence[Migration] | None = None) -> list[s
     """Apply what is not yet applied, by default of the package's own migrations; returns the names applied.
 
     A migration is recorded after its last statement, so one that was cut short runs again: statements must bear that.
-    Raises SinkError if an applied migration has another text now, or if ClickHouse fails.
+    Raises OtherBuildError if an applied migration has another text now, SinkError if ClickHouse fails.
     """
     applied = _applied(client)
     names = []
@@ -91,7 +91,7 @@ def _applied(client: Client) -> dict[int, tuple[str, str]]:
 
 def _compare(migration: Migration, name: str, checksum: str) -> None:
     if checksum != migration.checksum:
-        raise SinkError(
+        raise OtherBuildError(
             f"migration {migration.name} was applied as {name} with another text "
             f"(checksum {checksum}, now {migration.checksum}); never change an applied one, add a new one"
         )

@@ -13,6 +13,8 @@ STAYS = 5
 GONE_STEPS = 200
 """For how many steps it is remembered who was slow: whoever is slow after these is another story."""
 MOST_MOVING = 64
+STILL = 0.5
+"""What of an excess that is slow is enough where it was: by it steps are longer, so that its share of them is less."""
 
 
 class Episode(msgspec.Struct, array_like=True):
@@ -62,6 +64,10 @@ class Episodes(msgspec.Struct, kw_only=True):
         for rank in gone:
             if self.ranks[rank].seen < now - GONE_STEPS:
                 del self.ranks[rank]
+
+    def part(self, rank: int) -> float:
+        """What part of the excess from which a rank is slow is enough for this one to be."""
+        return STILL if rank in self.ranks else 1.0
 
     def has_moved(self, now: int) -> bool:
         """Whether the slow rank has moved of late."""

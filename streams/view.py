@@ -42,6 +42,7 @@ KEPT_PIDS = 8
 KEPT_DEVICES = 64
 WORD_NS = 2_000_000_000
 """How far the word that training is done may lie from the last iteration: some print it to the second."""
+WAITED_NS = 8_000_000_000
 QUIET_NS = 60_000_000_000
 """A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
 SAMPLES_KEPT_NS = 60_000_000_000
@@ -544,13 +545,24 @@ def _role(identity: Identity) -> tuple[str, str]:
 
 
 def _last_life(summary: Window, *, dead: bool) -> int | None:
-    """The latest sign that a worker's process lives; an announcement and its log lines are signs too."""
-    times = [span.last for span in summary.stacks if span.frames]
+    """The latest sign that a worker's process lives; an announcement, its log lines and its waiting dump are too."""
+    times = [*(span.last for span in summary.stacks if span.frames), *_dumped(summary)]
     if summary.last_log is not None:
         times.append(summary.last_log)
     if summary.announced or (not dead and (summary.measured or summary.pids)):
         times.append(summary.end)
     return max(times, default=None)
+
+
+def _dumped(summary: Window) -> list[int]:
+    """When the process itself wrote dumps in which it had enqueued nothing for a while.
+
+    One that shows operations of just before is of a job that goes on, whose lines end for another reason: as a sign of
+    life it would make a standstill of that.
+    """
+    told = [one for one in summary.collectives if one.completed_known and not one.printed and not one.inferred]
+    newest = max((one.enqueued_at for one in told), default=0)
+    return [one.captured for one in told if one.captured - newest >= WAITED_NS]
 
 
 def _dead(summary: Window) -> bool:

@@ -147,16 +147,16 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             slow += recurring(table, groups, config.steps, config.bounds)[:MOST_NAMED]
         # What takes longer than the step that it is part of is in another unit, or of more than this step.
         longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
+        known = self.state.slow.setdefault(key, Episodes())
         slow = [
             one
             for one in slow
             if one.middle(one.values, config.steps) <= longest
-            and one.cost(config.steps) >= config.impact * step
+            and one.cost(config.steps) >= config.impact * (known.part(one.rank) if apart else 1) * step
             and one.is_beyond_noise(config.steps)
         ]
         if slow:
             slow = with_its_group(view, table, slow, config.steps, config.bounds)
-        known = self.state.slow.setdefault(key, Episodes())
         place = self._shifted_place(view, key, {*known.ranks, *(one.rank for one in slow)}, longest, step)
         if place is not None:
             return self._of_a_place(view, window, key, *place, step)

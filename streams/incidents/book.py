@@ -29,6 +29,9 @@ KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
 CONTEXT_NS = 30_000_000_000
 STANDING_WINDOWS = 9
+MOST_LULLED = 8
+LULLS = 2
+"""For so many times as long as it once did not show a slowdown is not over."""
 MOST_HEARD = 32
 """Of more ranks that are suspected nobody is named by what one of them prints."""
 
@@ -49,7 +52,9 @@ class Open(msgspec.Struct, kw_only=True):
     """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id.
 
     ``support`` are findings of supporting detectors from shortly before it on, of whatever family; ``stacks`` is what
-    stacks said first and of late; ``repeated`` when those whom it suspects last printed what they had printed before.
+    stacks said first and of late; ``repeated`` when those whom it suspects last printed what they had printed before,
+    ``told`` the end of the window in which they last said how long their own work takes. ``lull`` is how long it once
+    did not show and was not over (ns).
     """
 
     first: str
@@ -58,15 +63,18 @@ class Open(msgspec.Struct, kw_only=True):
     support: list[Anomaly] = []
     stacks: list[StacksSeen] = []
     repeated: dict[int, int] = {}
+    told: dict[int, int] = {}
     latest: Incident | None = None
     quiet: int = 0
+    lull: int = 0
 
 
 class IncidentBookState(msgspec.Struct, kw_only=True):
     """Open incidents, in the order in which they began, and information that none has taken up yet.
 
     ``support`` are the latest findings of supporting detectors, for an incident to come; ``hardware`` are changes of
-    hardware, which may be some minutes older than what they lead to. ``timed`` is the end of the last window in which
+    hardware, which may be some minutes older than what they lead to. ``lulled`` are slowdowns that no longer showed:
+    what is slow now and then may not be over. ``timed`` is the end of the last window in which
     most ranks said how long their own work takes; ``regular`` are the lines that the attempt prints in a rhythm.
     """
 
@@ -74,6 +82,7 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
     context: list[Anomaly] = []
     support: list[Anomaly] = []
     hardware: list[Anomaly] = []
+    lulled: list[Open] = []
     timed: int = 0
     regular: dict[str, Regular] = {}
 
@@ -113,13 +122,16 @@ class IncidentBook:
             if revision is not None:
                 incident.latest = revision
                 revisions.append(revision)
-        # What is resolved is published; a like finding later is a new incident.
+        # What is resolved is published; a like finding later is a new incident, unless it began in this one.
+        quiet = [one for one in self.state.incidents if _resolved(one) and _is_lulled(one)]
+        self.state.lulled = [*self.state.lulled, *quiet][-MOST_LULLED:]
         self.state.incidents = [one for one in self.state.incidents if not _resolved(one)]
         return revisions
 
     def _join(self, anomaly: Anomaly) -> None:
         family = FAMILY.get(anomaly.symptom, anomaly.symptom)
         joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
+        joined = joined or self._again(anomaly)
         if joined is not None:
             joined.anomalies = _trimmed([*joined.anomalies, anomaly], KEPT_ANOMALIES)
         elif anomaly.severity == "info":
@@ -137,6 +149,18 @@ class IncidentBook:
                 Open(first=anomaly.id, family=family, anomalies=anomalies, support=support),
             )
 
+    def _again(self, anomaly: Anomaly) -> Open | None:
+        """The slowdown of the same ranks that no longer showed, where this finding began before that was said."""
+        for one in self.state.lulled if anomaly.severity != "info" else ():
+            ranks = ranks_of(one.latest.suspects) if one.latest else set()
+            if one.latest and ranks & ranks_of(anomaly.suspects) and anomaly.onset < one.latest.published:
+                shown = max(other.end for other in one.anomalies if other.severity != "info")
+                one.lull = max(one.lull, anomaly.end - shown)
+                self.state.lulled = [other for other in self.state.lulled if other is not one]
+                self.state.incidents.append(one)
+                return one
+        return None
+
     def _support(self, found: list[Anomaly]) -> None:
         """Every open incident takes up what may explain it; whether it does is for people to judge."""
         for incident in self.state.incidents:
@@ -151,6 +175,8 @@ class IncidentBook:
         if incident.family == "standstill" and len(concerned) <= MOST_HEARD:
             told = {rank: time for rank in concerned if (time := repeated_by(rank, window)) is not None}
             incident.repeated = incident.repeated | told
+        if incident.family == "slowdown" and concerned:
+            incident.told = incident.told | dict.fromkeys(sorted(concerned.keys() & _telling(window)), window.end)
         situation = Situation(
             members={rank: view.node_of(rank) for rank in sorted(view.members)},
             now=window.end,
@@ -167,6 +193,8 @@ class IncidentBook:
             regular=self.state.regular,
             spoke={rank: one.spoke for rank, one in concerned.items()},
             repeated=incident.repeated,
+            told=incident.told,
+            leading=any(one.grounds == "frontier" for one in incident.support),
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)
@@ -207,12 +235,13 @@ class IncidentBook:
         incident.quiet = 0 if seen else incident.quiet + 1
         settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
         progressed = view.iterated is not None and view.iterated > max(window.start, settled)
+        patience = max(situation.quiet_ns, LULLS * incident.lull)
         for holds, resolution in (
             (view.stopped is not None, Resolution.STOPPED),
             (view.superseded is not None, Resolution.SUPERSEDED),
             (incident.quiet > 0 and over(view), Resolution.ENDED),
             (stands and incident.quiet > 0 and progressed, Resolution.ITERATES),
-            (not stands and incident.quiet * situation.window_ns >= situation.quiet_ns, Resolution.QUIET),
+            (not stands and incident.quiet * situation.window_ns >= patience, Resolution.QUIET),
         ):
             if holds:
                 return resolution
@@ -244,8 +273,12 @@ def _begun(decision: Decision, incident: Open) -> Decision:
 
 def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
     """Whether most ranks say in this window how long their own work takes."""
-    telling = {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
-    return 2 * len(telling) > len(view.members)
+    return 2 * len(_telling(window)) > len(view.members)
+
+
+def _telling(window: AttemptWindow) -> set[int]:
+    """Who says in this window how long its own work takes."""
+    return {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
 
 
 def _context_ns(one: Anomaly) -> int:
@@ -279,6 +312,11 @@ def _trimmed(anomalies: list[Anomaly], most: int) -> list[Anomaly]:
         room -= index not in kept
         kept.add(index)
     return [anomalies[index] for index in sorted(kept)]
+
+
+def _is_lulled(incident: Open) -> bool:
+    last = incident.latest
+    return incident.family == "slowdown" and last is not None and last.resolution == Resolution.QUIET.value
 
 
 def _resolved(incident: Open) -> bool:

@@ -32,7 +32,7 @@ def by_played_steps(anomalies: list[Anomaly], spatial: list[Anomaly], situation:
     shares tensors with; nor where profiles of functions single out others, or show that these work more by design.
     """
     traced = [one for one in anomalies if one.grounds in GROUNDS and one.severity != "info"]
-    told = situation.standing(traced, anomalies, ONE_LOOK)
+    told = situation.of_looks(traced, anomalies)
     if not told:
         return None
     latest = latest_of(told)

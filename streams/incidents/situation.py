@@ -30,7 +30,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
     ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
     rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated`` when they
-    last printed what they had printed before.
+    last printed what they had printed before, ``told`` the end of the window in which they last said how long their own
+    work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too little.
     """
 
     members: dict[int, str]
@@ -49,6 +50,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     regular: dict[str, Regular] = {}
     spoke: dict[int, Rhythm] = {}
     repeated: dict[int, int] = {}
+    told: dict[int, int] = {}
+    leading: bool = False
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""
@@ -66,6 +69,27 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         """
         oldest = max((one.end for one in among), default=0) - longer * self.quiet_ns
         return [one for one in findings if one.end >= oldest]
+
+    def by_timers(self, findings: list[Anomaly], among: list[Anomaly]) -> list[Anomaly]:
+        """Those that stand, and those that nothing could take back: that a rank tells nothing more acquits nobody."""
+        standing = self.standing(findings, among)
+        left = [one for one in findings if one not in standing and self._is_silent_since(one)]
+        return [*standing, *(one for one in left if self._is_slower_since(one, among))]
+
+    def of_looks(self, findings: list[Anomaly], among: list[Anomaly]) -> list[Anomaly]:
+        """The same of single looks: older ones stand as long as the job, and where no timers could show otherwise."""
+        standing = self.standing(findings, among, ONE_LOOK)
+        return standing or [one for one in findings if not self.timed and self._is_slower_since(one, among)]
+
+    def _is_slower_since(self, one: Anomaly, among: list[Anomaly]) -> bool:
+        """Whether the job has never come back to its level since before a finding."""
+        shifts = self.standing([other for other in among if other.grounds == "job_shift"], among)
+        return bool(shifts) and max(shifts, key=lambda other: (other.end, other.onset)).onset <= one.end
+
+    def _is_silent_since(self, one: Anomaly) -> bool:
+        """Whether all whom a finding tells have not said since how long their own work takes."""
+        ranks = [suspect.rank for suspect in one.suspects if suspect.rank is not None]
+        return bool(ranks) and all(rank in self.told and self.told[rank] <= one.end + self.window_ns for rank in ranks)
 
     def run_to(self, last: Anomaly, findings: list[Anomaly], longer: int = 1) -> list[Anomaly]:
         """The findings that lead to this one without a gap: of the same ranks or, where it tells none, grounds."""

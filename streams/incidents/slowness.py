@@ -11,11 +11,12 @@ from enum import IntEnum
 import msgspec
 
 from schemas.results import Anomaly, Area
+from streams.incidents.counterfactual import GROUNDS as PLAYED
 from streams.incidents.counterfactual import by_played_steps
 from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, ranks_of
 from streams.incidents.profiled import GROUNDS as PROFILED
 from streams.incidents.profiled import by_profiles
-from streams.incidents.situation import ONE_LOOK, Situation
+from streams.incidents.situation import Situation
 
 RECENT_WINDOWS = 3
 """A detector's latest finding stands for so many windows, since not all of them speak in each."""
@@ -77,10 +78,10 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     played = by_played_steps(anomalies, singling, situation)
     if played is not None:
         return played
-    standing = situation.standing(contrasts, anomalies)
+    standing = situation.by_timers(contrasts, anomalies)
     standing = [one for one in standing if one.severity != "info"] or standing
     if not standing:
-        profiled = situation.standing([one for one in anomalies if one.grounds in PROFILED], anomalies, ONE_LOOK)
+        profiled = situation.of_looks([one for one in anomalies if one.grounds in PROFILED], anomalies)
         return by_profiles(profiled, situation) if profiled else _without_contrast(anomalies, situation)
     latest = _latest(standing, situation)
     for grounds in _OVERRULES:
@@ -143,11 +144,21 @@ def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
 
 
 def _without_contrast(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike."""
+    """Nothing tells the ranks apart any more: what is slow inside a synchronised step shows on all of them alike."""
     shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
     run = situation.run_to(latest_of(shifts), shifts)
     rests = [*run, *situation.standing(anomalies, anomalies)]
-    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(Reason.JOB_SLOWER, area=run[0].area)
+    reason = _why_nobody(anomalies, situation)
+    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(reason, area=run[0].area)
+
+
+def _why_nobody(anomalies: list[Anomaly], situation: Situation) -> Reason:
+    """Why nobody is named though the job is slower: it is not said of what is shown as evidence that it is nothing."""
+    if any(one.suspects and one.grounds in GROUNDS.keys() | PLAYED.keys() | PROFILED for one in anomalies):
+        return Reason.NO_LONGER_APART
+    shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
+    own = bool(shifts) and max(shifts, key=lambda one: (one.end, one.grounds)).grounds == "own_shift"
+    return Reason.LITTLE_APART if own or situation.leading else Reason.JOB_SLOWER
 
 
 def _overrules(one: Anomaly, other: Anomaly, situation: Situation) -> bool:

@@ -122,6 +122,9 @@ ON_DEVICE = msgspec.structs.replace(
     suspects=[Suspect(rank=None, node="gpu3", device="0000:3b:00.0", score=0.5, why="grows")],
 )
 
+SLOWER = [anomaly("job_shift", start=start, onset=5) for start in range(10, 600, 50)]
+"""The job takes longer, and has not come back to its level."""
+
 Row = tuple[str, Reason, list[int], list[Anomaly], Situation]
 TABLE: list[Row] = [
     ("memory grows of one alone", Reason.MEMORY_GROWS, [3], [growth(3)], situation()),
@@ -319,7 +322,7 @@ TABLE: list[Row] = [
     ("a function is slow beside few, and has become so", Reason.FUNCTION_APART, [], [slow("function_apart"), slow("function_shift", start=20)], situation()),
     ("a function has become slow", Reason.FUNCTION_SHIFT, [], [slow("function_shift")], situation()),
     ("first one, then many are slow", Reason.MANY_SLOW, [], [slow("slow_against_peers", 3), slow("many_slow", start=20)], situation()),
-    ("the job as such is slower", Reason.JOB_SLOWER, [], [anomaly("own_shift", [3]), anomaly("job_shift", start=10)], situation()),
+    ("a timer of one has shifted, by too little", Reason.LITTLE_APART, [], [anomaly("own_shift", [3]), anomaly("job_shift", start=10)], situation()),
     ("one holds a slower job up", Reason.SLOW_KNOWN_LAYOUT, [3], [anomaly("job_shift"), slow("slow_against_peers", 3), anomaly("job_shift", start=20)], situation()),
     ("played steps tell one", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3)], situation(knows_layout=False)),
     ("played steps tell one of several that wait for each other", Reason.WHAT_IF_WORKERS, [], [slow("what_if_workers")], situation()),
@@ -342,10 +345,18 @@ TABLE: list[Row] = [
     ("samples that name nobody do not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("busy_alone", 0, start=20, severity="info")], situation()),
     ("rank 0, slow by design, does not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("slow_first_rank", 0, start=20)], situation()),
     ("of two profiles the later one counts, whichever opened it", Reason.MANY_SLOW, [], [slow("many_slow_functions", start=20), slow("slow_function", 3, severity="info")], situation()),
-    ("a straggler that is over while the job stays slower", Reason.JOB_SLOWER, [], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 100, 10))], situation()),
+    ("steps are held up by one, by too little", Reason.LITTLE_APART, [], [anomaly("job_shift", start=10)], situation(leading=True)),
+    ("a straggler that is over while the job stays slower", Reason.NO_LONGER_APART, [], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 100, 10))], situation()),
+    ("a straggler that is over while the job has never come back", Reason.NO_LONGER_APART, [], [slow("slow_and_changed", 3), *SLOWER], situation(told={3: at(100)})),
+    ("a straggler that has stopped to tell its timers", Reason.SLOW_AND_CHANGED, [3], [slow("slow_and_changed", 3), *SLOWER], situation(told={3: at(20)})),
+    ("one of two stragglers has stopped to tell its timers", Reason.NO_LONGER_APART, [], [slow("slow_and_changed", 3, 5), *SLOWER], situation(told={3: at(20), 5: at(100)})),
+    ("a straggler that told nothing more, and the job came back", Reason.NO_LONGER_APART, [], [slow("slow_and_changed", 3), anomaly("job_shift", start=200)], situation(told={3: at(20)})),
     ("another straggler long after", Reason.SLOW_AND_CHANGED, [5], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 200, 10)), slow("slow_and_changed", 5, start=200)], situation()),
-    ("played steps of long ago", Reason.JOB_SLOWER, [], [slow("what_if_workers", 3), anomaly("job_shift", start=500)], situation()),
-    ("a profile of long ago", Reason.JOB_SLOWER, [], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=500)], situation()),
+    ("played steps of long ago", Reason.NO_LONGER_APART, [], [slow("what_if_workers", 3), anomaly("job_shift", start=500)], situation()),
+    ("played steps of long ago, and the job never came back", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), *SLOWER], situation()),
+    ("played steps of long ago, and timers of all see nobody since", Reason.NO_LONGER_APART, [], [slow("what_if_workers", 3), *SLOWER], situation(timed=True)),
+    ("a profile of long ago", Reason.NO_LONGER_APART, [], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=500)], situation()),
+    ("a profile of long ago, and the job never came back", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3), *SLOWER], situation()),
     ("a profile of not so long ago", Reason.SLOW_AND_CHANGED, [3], [slow("slow_function_and_changed", 3), anomaly("job_shift", start=200)], situation()),
     ("one replica", Reason.WHAT_IF_ONE_REPLICA, [], [slow("what_if_one_replica")], situation()),
     ("a whole replica takes longer", Reason.SLOW_REPLICA, [], [slow("what_if_replica")], situation()),
@@ -491,6 +502,11 @@ def test_a_shift_that_turns_out_to_be_everybodys_supports_nobody() -> None:
     shifts = [anomaly("own_shift", [3], start=10), anomaly("shared_shift", start=20, victims=others(3))]
     decision = decide([slow("slow_against_peers", 3), *shifts], situation(knows_layout=False))
     assert named(decision) == []
+
+
+def test_who_is_found_slow_since_takes_the_place_of_one_that_told_nothing_more() -> None:
+    found = [slow("slow_and_changed", 3), *SLOWER, slow("slow_and_changed", 5, start=600)]
+    assert named(decide(found, situation(told={3: at(20), 5: at(600)}))) == [5]
 
 
 def test_a_slow_rank_that_stacks_show_loading_is_a_matter_of_data() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from detection_support import FIXED, closed, named, new_view, run, series, summary
+from detection_support import FIXED, closed, named, new_view, run, series, stepping, summary
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +76,23 @@ def test_a_rank_that_becomes_slow_has_changed_and_the_onset_is_the_step() -> Non
     assert (named([one]), one.grounds) == ([[3]], "slow_and_changed")
     assert one.iteration is not None
     assert 41 <= one.iteration <= 45
+
+
+def test_who_was_found_stays_so_though_the_steps_that_it_slows_are_longer() -> None:
+    # 120 ms are an eighth of a step of a second, and less than a tenth of one of 1.43 s.
+    table, made, first = noise(2), [], 1
+    for number in range(12):
+        count = 10 if number < 5 else 7
+        rows = table[first : first + count] + np.where(np.arange(8) == 3, 120.0 * (number >= 4), 0.0)
+        told = [
+            stepping(
+                rank, number * 10, first=first, steps=count, series=[series("compute_ms", first, list(rows[:, rank]))]
+            )
+            for rank in range(8)
+        ]
+        made.append(closed(told, number * 10))
+        first += count
+    assert [named(one) for one in findings(made)[5:]] == [[[3]]] * 7
 
 
 def test_a_slow_loader_is_a_matter_of_data() -> None:

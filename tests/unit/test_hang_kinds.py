@@ -103,6 +103,30 @@ def test_a_collective_that_all_have_joined_is_told_with_its_group(absent: tuple[
     assert one_found.area == ("unknown" if absent else "network")
 
 
+@pytest.mark.parametrize(
+    ("captured", "created", "missing"),
+    [(55, 30.8, True), (630, 30.8, True), (630, 629.5, False)],
+    ids=["soon", "after a timeout", "of a job that goes on"],
+)
+def test_dumps_that_come_last_are_judged(captured: float, created: float, missing: bool) -> None:
+    script = standing(keep=lambda rank, event: isinstance(event, Log) and event.time < at(32))
+    for rank in range(RANKS):
+        one = Collective(
+            time=at(captured),
+            group="default_pg:0-7",
+            ranks=list(range(RANKS)),
+            sequence=30 if rank == STUCK else 31,
+            operation="all_reduce",
+            state="completed" if rank == STUCK else "enqueued",
+            created=at(created),
+        )
+        script.send(worker(script.job, rank), one)
+    log = written_log(script.recording)
+    run(log)
+    incidents = latest(revisions(log))
+    assert ["rank 5 never enqueued all_reduce 31" in evidence(one) for one in incidents] == [True] * missing
+
+
 def test_who_still_prints_is_not_named_though_its_stack_stands_still() -> None:
     """A rank that prints on its own, and was seen outside at one place, may only have long work to do."""
     script = standing(keep=lambda rank, event: rank != STUCK or not isinstance(event, Stack))

@@ -291,6 +291,26 @@ def test_an_incident_is_over_for_a_reason(grounds: str, window: Any, change: str
     assert (last.status, last.resolution) == ("resolved", resolution)
 
 
+def test_what_is_slow_now_and_then_is_one_incident_that_waits_longer_each_time() -> None:
+    story = Story()
+    told = []
+    for lull in (QUIET_WINDOWS, 2 * QUIET_WINDOWS):
+        told += story.close(story.here("slow_and_changed", [5], onset=5), window=iterating)
+        for _ in range(lull):
+            told += story.close(window=iterating)
+    told += story.close(story.here("slow_and_changed", [5], onset=story.start), window=iterating)
+    assert [(one.revision, one.status, one.onset) for one in told] == [
+        (1, "open", at(5)),
+        (2, "resolved", at(5)),
+        (3, "open", at(5)),
+    ]
+    for _ in range(4 * QUIET_WINDOWS):
+        told += story.close(window=iterating)
+    assert (len(told), told[-1].status) == (4, "resolved")
+    (later,) = story.close(story.here("slow_and_changed", [5], onset=story.start), window=iterating)
+    assert (later.revision, later.onset) == (1, at(story.start - 10))
+
+
 def test_the_end_of_the_attempt_ends_its_incidents() -> None:
     story = Story()
     story.close(story.here("own_error", [6]))
@@ -345,12 +365,28 @@ def test_a_straggler_that_is_over_is_named_no_more_while_a_warning_goes_on() -> 
 
 
 @pytest.mark.parametrize("kind", ["what_if_workers", "slow_function_and_changed"])
-def test_whom_a_single_look_found_is_named_for_a_while(kind: str) -> None:
+def test_whom_a_single_look_found_is_named_until_the_job_has_come_back(kind: str) -> None:
     story = Story()
     shift = {"job_shift": {"severity": "warning", "onset": 9}}
     assert told_of(slowed(story, 1, kind, "job_shift", ranks=(5,), **shift))[0][2] == [5]
     assert slowed(story, 2 * QUIET_WINDOWS, "job_shift", **shift) == []
-    assert told_of(slowed(story, 60, "job_shift", **shift)) == [("open", "warning", [], at(9))]
+    assert slowed(story, 60, "job_shift", **shift) == []
+    anew = {"job_shift": {"severity": "warning", "onset": story.start}}
+    assert told_of(slowed(story, QUIET_WINDOWS + 1, "job_shift", **anew))[0][2] == []
+
+
+def test_a_straggler_that_tells_its_timers_no_more_is_named_until_the_job_has_come_back() -> None:
+    story = Story()
+    shift = {"job_shift": {"severity": "warning", "onset": 9}}
+
+    def timed(start: float) -> AttemptWindow:
+        told = {"series": [series("compute_ms", int(start) + 1, [1.0] * 10, start)]}
+        return still(RANKS, start, dict.fromkeys(ALL, told))
+
+    found = [story.here("slow_and_changed", [5]), story.here("job_shift", **shift["job_shift"])]
+    assert told_of(story.close(*found, window=timed))[0][2] == [5]
+    assert slowed(story, 60, "job_shift", **shift) == []
+    assert told_of(story.close(story.here("job_shift", **shift["job_shift"]), window=timed))[0][2] == []
 
 
 @pytest.mark.parametrize(("timer", "ranks", "named"), [("compute_ms", 8, []), ("compute_ms", 4, [5]), ("loss", 8, [5])])
