@@ -173,6 +173,17 @@ class Player:
         own = [self.spent[self._own & (self.stage_of == stage)].sum(axis=0) for stage in range(len(self.trace.stages))]
         return np.stack(own, axis=1)
 
+    def microbatches(self, stage: int) -> Array:
+        """What each microbatch takes of a worker, [microbatch of a step, replica] in seconds; of several parts of the
+        model on a stage the first. No rows where operations are of no microbatches."""
+        here = self.stage_of == stage
+        chunks = np.array([slot.chunk for slot in self.trace.slots])
+        computing = here & (self.of_type(FORWARD) | self.of_type(BACKWARD))
+        first = computing & (chunks == chunks[computing].min(initial=chunks.max()))
+        forward, backward = (self.spent[first & self.of_type(name)] for name in (FORWARD, BACKWARD))
+        both = forward + backward if len(forward) == len(backward) else forward
+        return np.asarray(both.reshape(-1, self.spent.shape[2]))
+
     def spread(self) -> list[float]:
         """The relative standard deviation of a step's work on each stage that the spread of its operations makes."""
         found = []

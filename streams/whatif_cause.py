@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from streams.chance import among_longest, chance_of
 from streams.robust import Bounds, contrast
 from streams.whatif import Player, WhatIf
 from streams.whatif_tensor import Array, Place
@@ -40,8 +41,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     ``slowdown`` is from which S on a job is slow; ``most`` the share of the lost time that a cause must explain,
     ``enough`` the share of what all candidates explain together that those named must. ``bounds``, a ``share`` of
-    steps and ``deviations`` above what chance would do make a candidate; more than a share of ``rotating`` workers is
-    workload. ``correlation`` of forward and backward tells varying lengths. What is slow on one stage and by a share of
+    steps and ``deviations`` above what chance would do make a candidate, and that it is ahead of its peers so often as
+    by ``chance`` in no more than such a share of jobs; more than a share of ``rotating`` workers is workload.
+    ``correlation`` of forward and backward tells varying lengths. What is slow on one stage and by a share of
     ``elsewhere`` as much on another stage of its replica has longer inputs.
     """
 
@@ -51,12 +53,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds = Bounds()
     share: float = 0.5
     deviations: float = 5.0
+    chance: float = 0.002
     rotating: float = 0.25
     correlation: float = 0.9
     elsewhere: float = 1 / 3
 
     def __post_init__(self) -> None:
-        shares = (self.most, self.enough, self.share, self.rotating, self.correlation, self.elsewhere)
+        shares = (self.most, self.enough, self.share, self.chance, self.rotating, self.correlation, self.elsewhere)
         if not (self.slowdown > 1 and self.deviations > 0 and all(0 < one <= 1 for one in shares)):
             raise ValueError("limits: slowdown must be above 1, deviations above 0, all others between 0 and 1")
 
@@ -65,7 +68,8 @@ class Slow(msgspec.Struct, frozen=True):
     """Workers that stand out, as (stage, replica) indices, the worst first, and what fixing them wins back (a share).
 
     ``ratios`` are to the replicas of their stage, ``flagged`` says in which steps they stood out. ``longer`` are those
-    whose whole replica takes longer, which its inputs make, and ``longer_gain`` what fixing these wins back.
+    whose whole replica takes longer, which its inputs make, and ``longer_gain`` what fixing these wins back. Of
+    ``unsure`` ones the steps are too few to tell slowness from longer inputs.
     """
 
     places: list[Place]
@@ -74,6 +78,7 @@ class Slow(msgspec.Struct, frozen=True):
     flagged: dict[Place, list[bool]]
     longer: list[Place] = []
     longer_gain: float = 0.0
+    unsure: list[Place] = []
 
 
 def slow_workers(player: Player, result: WhatIf, limits: Limits, groups: Groups | None = None) -> Slow:
@@ -83,11 +88,22 @@ def slow_workers(player: Player, result: WhatIf, limits: Limits, groups: Groups 
     """
     ratios: dict[Place, float] = {}
     flagged: dict[Place, list[bool]] = {}
-    flags, ratio = _contrasted(result, limits, groups or {})
-    for stage, replica in np.argwhere(flags.mean(axis=0) >= limits.share).tolist():
-        if _beyond_chance(ratio[:, stage, replica], result.spread[stage], limits):
-            ratios[stage, replica] = float(np.median(ratio[:, stage, replica]))
-            flagged[stage, replica] = flags[:, stage, replica].tolist()
+    unsure: list[Place] = []
+    peers = _peers(result, groups or {})
+    flags, ratio = _contrasted(result, limits, peers)
+    standing_out = flags.mean(axis=0) >= limits.share
+    for stage, group in peers:
+        here = [replica for replica in group if standing_out[stage, replica]]
+        ahead = _ahead_of_chance(player, result, stage, group, len(here), limits)
+        for replica in here:
+            place = stage, replica
+            if replica not in ahead or not _beyond_chance(
+                ratio[:, stage], group, replica, result.spread[stage], limits
+            ):
+                unsure.append(place)
+                continue
+            ratios[place] = float(np.median(ratio[:, stage, replica]))
+            flagged[place] = flags[:, stage, replica].tolist()
     worst = sorted(ratios, key=lambda place: (-result.of_worker(*place), -ratios[place], place))
     middles = np.median(ratio, axis=0) - 1
     longer = [place for place in worst if _is_longer(middles, place, limits)]
@@ -101,19 +117,27 @@ def slow_workers(player: Player, result: WhatIf, limits: Limits, groups: Groups 
     whole = gain(worst)
     for count in range(1, min(len(worst), most) + 1):
         if (found := gain(worst[:count])) >= limits.enough * whole:
-            return Slow(worst[:count], found, ratios, flagged, longer, gain(longer))
-    return Slow([], whole, ratios, flagged, longer, gain(longer))
+            return Slow(worst[:count], found, ratios, flagged, longer, gain(longer), unsure)
+    return Slow([], whole, ratios, flagged, longer, gain(longer), unsure)
 
 
-def _contrasted(result: WhatIf, limits: Limits, groups: Groups) -> tuple[npt.NDArray[np.bool_], Array]:
+def _peers(result: WhatIf, groups: Groups) -> list[tuple[int, list[int]]]:
+    """Each stage with the replicas that can be held against each other there; who has none is in no group."""
+    found = []
+    for stage in range(len(result.stages)):
+        of = [groups.get((stage, replica), 0) for replica in range(len(result.replicas))]
+        own = [[replica for replica, one in enumerate(of) if one == group] for group in sorted(set(of))]
+        found += [(stage, group) for group in own if len(group) > 1]
+    return found
+
+
+def _contrasted(
+    result: WhatIf, limits: Limits, peers: list[tuple[int, list[int]]]
+) -> tuple[npt.NDArray[np.bool_], Array]:
     """Flags and ratios to the peers of [step, stage, replica]; who has none is as usual."""
     flags, ratios = np.zeros(result.work.shape, dtype=bool), np.ones(result.work.shape)
-    for stage in range(len(result.stages)):
-        peers = [groups.get((stage, replica), 0) for replica in range(len(result.replicas))]
-        for group in sorted(set(peers)):
-            at = [replica for replica, one in enumerate(peers) if one == group]
-            if len(at) > 1:
-                flags[:, stage, at], ratios[:, stage, at], _ = contrast(result.work[:, stage, at], limits.bounds)
+    for stage, at in peers:
+        flags[:, stage, at], ratios[:, stage, at], _ = contrast(result.work[:, stage, at], limits.bounds)
     return flags, ratios
 
 
@@ -124,14 +148,35 @@ def _is_longer(excess: Array, place: Place, limits: Limits) -> bool:
     return bool((others > limits.elsewhere * excess[stage, replica]).any())
 
 
-def _beyond_chance(ratios: Array, spread: float, limits: Limits) -> bool:
+def _ahead_of_chance(
+    player: Player, result: WhatIf, stage: int, group: list[int], count: int, limits: Limits
+) -> set[int]:
+    """Who of a group is more often among the ``count`` longest than varying lengths would bring it, whatever they are.
+
+    A step is one sample, and so is a microbatch, since these differ independently of each other.
+    """
+    found: set[int] = set()
+    for samples in (result.work[:, stage, group], player.microbatches(stage)[:, group]):
+        ahead = among_longest(samples, count)
+        found |= {
+            replica
+            for replica, often in zip(group, ahead.tolist(), strict=True)
+            if chance_of(often, len(samples), len(group), count) < limits.chance
+        }
+    return found
+
+
+def _beyond_chance(ratios: Array, group: list[int], replica: int, spread: float, limits: Limits) -> bool:
     """Whether a worker's ratios to its peers lie further above 1 than steps of unlike length would bring it.
 
-    The error of their mean is the larger of what microbatches make and of what steps show.
+    The error of their mean is the largest of what microbatches make, of what its own steps show, and of what the steps
+    of all its peers show: of a few steps those of one worker may be alike by chance. Ratios are of [step, replica].
     """
     steps = len(ratios)
-    error = max(spread, float(ratios.std(ddof=1)) if steps > 1 else 0.0) / np.sqrt(steps)
-    return bool(ratios.mean() - 1 >= limits.deviations * error)
+    variances = ratios[:, group].var(axis=0, ddof=1) if steps > 1 else np.zeros(len(group))
+    own = variances[group.index(replica)]
+    error = max(spread, float(np.sqrt(max(own, variances.mean())))) / np.sqrt(steps)
+    return bool(ratios[:, replica].mean() - 1 >= limits.deviations * error)
 
 
 def cause_of(result: WhatIf, slow: Slow, limits: Limits, unseen: int = 0) -> Cause | None:

@@ -42,7 +42,7 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
         Cause.BETWEEN: f"it was traced at {result.step_s:.2f} s: {result.launch_slowdown - 1:.0%} more pass between "
         "operations, while data is loaded or the host is late",
         Cause.SEVERAL: f"workers explain {shares.workers:.0%} of that, stages {shares.stages:.0%}, variation "
-        f"{shares.variation:.0%}, communication {shares.communication:.0%}",
+        f"{shares.variation:.0%}, communication {shares.communication:.0%}{_unsure(result, slow, ranks)}",
     }
     played = f"over {len(result.steps)} steps{_not_there(result, unseen)}"
     return (
@@ -53,9 +53,10 @@ def said(result: WhatIf, cause: Cause, slow: Slow, ranks: Ranks, tensor_parallel
 
 
 def peers_said(result: WhatIf, cause: Cause, slow: Slow) -> str:
-    """What the others showed, and both figures by which the field compares jobs."""
+    """What the others showed, and the figures by which the field compares jobs."""
     work = np.median(result.work, axis=0)
-    figures = f"M_W = {_figure(result.m_w)}, M_S = {_figure(result.m_s)}"
+    # Ranks that all join the same collectives have no last stage.
+    figures = f"M_W = {_figure(result.m_w)}" + ("" if result.by_rank else f", M_S = {_figure(result.m_s)}")
     if cause is Cause.WORKERS:
         stage, replica = slow.places[0]
         others = np.delete(work[stage], [one for at, one in slow.places if at == stage])
@@ -96,6 +97,14 @@ def _who(result: WhatIf, places: list[Place], ranks: Ranks, tensor_parallel: int
         return f"one of ranks {rank_ranges(own)} ({at})"
     group = f", traced for the {tensor_parallel} ranks of its tensor-parallel group" if tensor_parallel > 1 else ""
     return f"rank {own[0]} ({at}{group})"
+
+
+def _unsure(result: WhatIf, slow: Slow, ranks: Ranks) -> str:
+    """Who took longer, but not in enough steps."""
+    if slow.places or not slow.unsure:
+        return ""
+    listed = rank_ranges({rank for place in slow.unsure for rank in ranks[place]})
+    return f"; that it was ranks {listed} may be chance in {len(result.steps)} steps, and more steps would tell"
 
 
 def _replicas(result: WhatIf, slow: Slow) -> str:

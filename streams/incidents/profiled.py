@@ -32,7 +32,7 @@ def contradiction(anomalies: list[Anomaly], suspects: list[Suspect], *, by_place
     if told is None:
         return Reason.SLOW_FIRST_RANK if by_place else None
     if told.grounds == _KERNEL:
-        return None
+        return None if by_place else Reason.SOURCES_DISAGREE
     if told.grounds in _INNOCENT and told.grounds != _MANY:
         return _INNOCENT[told.grounds]
     return None if ranks_of(told.suspects) == ranks_of(suspects) else Reason.SOURCES_DISAGREE

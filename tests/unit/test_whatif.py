@@ -92,6 +92,32 @@ def test_a_worker_that_is_slow_by_the_luck_of_few_steps_is_not_named() -> None:
         assert (found if cause is Cause.WORKERS else []) == [], seed
 
 
+@pytest.mark.parametrize(
+    ("dp", "steps", "microbatches", "named"),
+    [(4, 3, 1, False), (4, 5, 1, False), (4, 6, 1, True), (4, 3, 2, True), (2, 4, 2, False)],
+)
+def test_without_any_deviation_it_takes_so_many_steps_that_longer_inputs_cannot_be_why(
+    dp: int, steps: int, microbatches: int, named: bool
+) -> None:
+    """Where lengths come in buckets a worker can have the longer one in a few steps, and the others never."""
+    job = TracedJob(work=slow_worker(0, 1, 2.0), dp=dp, pp=1, steps=steps, microbatches=microbatches)
+    player = Player(by_place(job))
+    found = slow_workers(player, what_if(player), LIMITS)
+    assert (found.places, found.unsure) == (([(0, 1)], []) if named else ([], [(0, 1)]))
+
+
+def test_of_few_steps_the_deviation_is_that_of_all_workers() -> None:
+    """One worker's steps may be alike by chance; those of the others show by how much steps differ."""
+    long = {1: (2, 2, 2, 2, 2, 2, 2), 0: (1, 1, 3, 1, 1, 1, 1), 2: (1, 4, 1, 1, 1, 1, 1), 3: (1, 1, 1, 1, 4, 1, 1)}
+
+    def work(step: int, stage: int, replica: int, number: int) -> tuple[float, float]:
+        return 0.1 * long[replica][step % 7], 0.2 * long[replica][step % 7]
+
+    player = Player(by_place(TracedJob(work=work, dp=4, pp=1, steps=7, microbatches=16)))
+    found = slow_workers(player, what_if(player), LIMITS)
+    assert (found.places, found.unsure) == ([], [(0, 1)])
+
+
 def untimed(found: dict[int, dict[Place, Timeline]], share: float, only: Place | None = None) -> int:
     """Takes the times of so many operations away, of one worker or of all; returns of how many."""
     chance, taken = random.Random(5), 0
