@@ -129,7 +129,7 @@ def test_no_name_of_a_device_is_another_one(device: str, on: int) -> None:
     rows = [[gauge("temp", 60.0 + rank, device="GPU-0")] for rank in range(3)]
     for row in rows[:on]:
         row.append(gauge("temp", 90.0, device=device))
-    rows = [sorted(row, key=lambda one: one.device) for row in rows]
+    rows = [sorted(row, key=lambda one: one.device or "") for row in rows]
     table = gauge_table([summary(rank, gauges=row) for rank, row in enumerate(rows)])
     values = np.sort(table.means[np.isfinite(table.means)])
     assert (values.tolist(), table.left_out) == ([60.0, 61.0, 62.0] + [90.0] * on, 0)
