@@ -68,6 +68,7 @@ class Reason(Enum):
     SLOW_STAGE = "all ranks of one stage or expert group are slow, as they may be by design"
     SLOW_REPLICA = "all stages of one replica are slow, as with longer inputs"
     ROTATING = "the slow rank moves from one to another, as with inputs of different lengths"
+    PORT_SLOWER = "a port of a node has fallen to a lower rate"
     JOB_SLOWER = "the job takes longer than before, and nothing observed tells the ranks apart"
     MANY_SLOW = "too many are slow for one to be at fault"
     FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
