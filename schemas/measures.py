@@ -89,7 +89,7 @@ _DCGM = {
     "PROF_NVLINK_RX_BYTES": Measure("", "bytes/s"),
 }
 LOST = "nvidia_smi.gpu_lost"
-"""Whether nvidia-smi says of a GPU that it is lost or requires a reset, instead of its values."""
+"""Whether nvidia-smi says that a GPU is lost or requires a reset, or cannot read anything of it, twice in a row."""
 _NVIDIA_SMI = {
     LOST: Measure("gpu_lost", "flag"),
     "temperature.gpu": Measure("gpu_temperature", "C"),

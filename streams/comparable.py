@@ -64,7 +64,7 @@ def comparable(table: GaugeTable) -> Comparable:
 
 def _units(table: GaugeTable) -> tuple[list[str], NDArray[np.bool_]]:
     """Each metric's unit on most ranks, and where it is another one, [metric, rank]."""
-    place = {metric: at for at, metric in enumerate(table.metrics)}
+    place: dict[tuple[str, str | None], int] = {metric: at for at, metric in enumerate(table.metrics)}
     found: list[Counter[str]] = [Counter() for _ in table.metrics]
     told: list[tuple[list[int], list[int], list[str]]] = []
     for (names, devices), columns in table.alike.items():

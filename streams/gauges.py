@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -24,13 +25,12 @@ MOST_DEVICES = 64
 """Of one name, on one rank and by which ranks call them alike."""
 OWN = "own device"
 """Stands for the first device of a rank, whatever it is called."""
-
-LEFT_OUT = "\0"
-"""Stands for a device for which there is no room; no metric is called so."""
+_PLACE = re.compile(rf"{OWN}|device [0-9]+")
+"""What stands for a device by its place on its rank; one that is really called so goes by its place as well."""
 
 Column = Literal["counts", "means", "minima", "maxima", "firsts", "lasts"]
-Layout = tuple[tuple[str, ...], tuple[str, ...]]
-"""Names and devices of one rank's gauges, in order; mostly all ranks have the same."""
+Layout = tuple[tuple[str, ...], tuple[str | None, ...]]
+"""Names and devices of one rank's gauges, in order; mostly all ranks have the same. Null is one without room."""
 
 
 class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -64,7 +64,7 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         found = np.full(len(self.ranks), np.nan)
         for (names, devices), places in self.alike.items():
             at = bisect_left(names, name)
-            if at < len(names) and names[at] == name and not devices[at]:
+            if at < len(names) and names[at] == name and devices[at] == "":
                 found[places] = [getattr(self.rows[place], column)[at] for place in places]
         return found
 
@@ -91,7 +91,7 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _matrix(self, name: Column) -> NDArray[np.float64]:
         matrix = np.full((len(self.metrics), len(self.ranks)), np.nan)
-        place = {metric: at for at, metric in enumerate(self.metrics)}
+        place: dict[tuple[str, str | None], int] = {metric: at for at, metric in enumerate(self.metrics)}
         for (names, devices), columns in self.alike.items():
             pairs = list(zip(names, devices, strict=True))
             kept = [at for at, pair in enumerate(pairs) if pair in place]
@@ -160,19 +160,19 @@ def _alike(rows: Sequence[Gauges]) -> dict[Layout, list[int]]:
 
 
 def _called(alike: Mapping[Layout, list[int]]) -> dict[Layout, list[int]]:
-    """The same with devices called as they are held against each other; what a rank has too many of is ``LEFT_OUT``."""
+    """The same with devices called as they are held against each other; null is what a rank has too many of."""
     common = _common(alike)
     found: dict[Layout, list[int]] = {}
     for (names, devices), places in alike.items():
         others: Counter[str] = Counter()
-        called = []
+        called: list[str | None] = []
         for name, device in zip(names, devices, strict=True):
             if not device or device in common[name]:
                 called.append(device)
                 continue
             place = others[name]
             others[name] += 1
-            called.append(OWN if not place else f"device {place}" if place < MOST_DEVICES else LEFT_OUT)
+            called.append(OWN if not place else f"device {place}" if place < MOST_DEVICES else None)
         found.setdefault((names, tuple(called)), []).extend(places)
     return found
 
@@ -182,12 +182,12 @@ def _common(alike: Mapping[Layout, Sequence[int]]) -> dict[str, set[str]]:
     seen: Counter[tuple[str, str]] = Counter()
     ranks: Counter[str] = Counter()
     for (names, devices), places in alike.items():
-        pairs = [pair for pair in zip(names, devices, strict=True) if pair[1]]
+        pairs = [(name, device) for name, device in zip(names, devices, strict=True) if device]
         seen.update(dict.fromkeys(pairs, len(places)))
         ranks.update(dict.fromkeys((name for name, _ in pairs), len(places)))
     common: dict[str, set[str]] = {name: set() for names, _ in alike for name in names}
     for name, device in sorted(pair for pair, count in seen.items() if 2 * count > ranks[pair[0]]):
-        if len(common[name]) < MOST_DEVICES:
+        if len(common[name]) < MOST_DEVICES and not _PLACE.fullmatch(device):
             common[name].add(device)
     return common
 
@@ -199,7 +199,7 @@ def _metrics(alike: Mapping[Layout, Sequence[int]]) -> list[tuple[str, str]]:
     for (names, devices), places in alike.items():
         ranks.update(dict.fromkeys(names, len(places)))
         for name, device in zip(names, devices, strict=True):
-            if device != LEFT_OUT:
+            if device is not None:
                 devices_of.setdefault(name, set()).add(device)
     found: list[tuple[str, str]] = []
     for name in sorted(ranks, key=lambda name: (-ranks[name], name))[:MOST_METRICS]:

@@ -43,7 +43,7 @@ _HOW = {
     "pcie_replays": f"PCIe replays, {_MORE}",
     "ecc_uncorrected": f"ECC errors that cannot be corrected, {_MORE}",
     "host_memory_errors": f"errors of the host's memory that cannot be corrected, {_MORE}",
-    "gpu_lost": "nvidia-smi says that it is lost or requires a reset",
+    "gpu_lost": "nvidia-smi says that it is lost or requires a reset, or can read nothing of it any more",
     "row_remap_failure": "remapping of rows of its memory has failed",
     "rows_remapped_uncorrectable": f"rows of its memory were remapped after uncorrectable errors, {_MORE}",
     "rows_remapped_correctable": f"rows of its memory were remapped after correctable errors, {_MORE}",

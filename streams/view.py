@@ -200,7 +200,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self.clock.advance(window.summaries)
         self._node_side(window)
         # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
-        kept = () if moved or self.layout != layout else ("_peers", "_coordinates", "knows_layout")
+        kept = () if moved or self.layout != layout else ("_peers", "_coordinates")
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update(known)

@@ -396,6 +396,7 @@ _SYMPTOM = {
     "what_if_several": ("what_if", "slowdown", "profile", "warning", "space"),
     "not_played": ("what_if", "slowdown", "profile", "info", "space"),
     "own_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
+    "port_slower": ("hardware_state", "slowdown", "hardware", "warning", "time"),
     "shared_shift": ("timer_shift", "slowdown", "metric", "info", "time"),
     "job_shift": ("job_drift", "slowdown", "metric", "warning", "time"),
     "other_steps": ("job_drift", "slowdown", "metric", "info", "time"),

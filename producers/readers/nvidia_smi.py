@@ -55,6 +55,7 @@ _MISSING = re.compile(
     r"\[?(?:N/A|Not Supported|Unknown Error|GPU requires reset|GPU is lost|Not Found|No Permission)\]?"
 )
 _LOST = re.compile(r"\[?GPU (?:requires reset|is lost)\]?")
+_UNKNOWN = re.compile(r"\[?Unknown Error\]?")
 MOST_COLUMNS = 300
 MOST_GPUS = 1024
 
@@ -99,6 +100,7 @@ class _Table:
         self._samples: list[Sample] = []
         self._numbered: dict[str, str] = {}
         self._left_out: dict[str, tuple[int, int]] = {}
+        self._unread: set[str] = set()
 
     def take(self, number: int, text: str) -> None:
         columns = _columns(text)
@@ -116,17 +118,33 @@ class _Table:
             self._leave_out("not a time between 2000 and 2100", number)
             return
         device = self._device(told)
-        lost = float(any(_LOST.fullmatch(cell) for cell in cells))
-        self._samples.append(Sample(number, time, "", device, LOST, lost))
-        for column, cell in zip(self._columns, cells, strict=True):
-            if column.name in _TEXTS:
-                continue
+        measured = [pair for pair in zip(self._columns, cells, strict=True) if pair[0].name not in _TEXTS]
+        lost = self._is_lost(device, cells, [cell for _, cell in measured])
+        if lost is not None:
+            self._samples.append(Sample(number, time, "", device, LOST, float(lost)))
+        for column, cell in measured:
             found = _value(column, cell)
             if found is None:
                 missing = _MISSING.fullmatch(cell)
                 self._leave_out(f"cells that say {missing.group()}" if missing else "cells that hold no value", number)
                 continue
             self._samples.append(Sample(number, time, "", device, column.name, found[0], found[1]))
+
+    def _is_lost(self, device: str, cells: Sequence[str], measured: Sequence[str]) -> bool | None:
+        """Whether a row says that its GPU is lost; null where that is not known yet.
+
+        A GPU that is gone may say so in no cell: nothing of it is read but unknown errors. A driver that is busy may
+        fail so once, therefore it has to twice in a row.
+        """
+        unread = any(map(_UNKNOWN.fullmatch, measured)) and all(map(_MISSING.fullmatch, measured))
+        again = unread and device in self._unread
+        if not unread:
+            self._unread.discard(device)
+        elif len(self._unread) < MOST_GPUS:
+            self._unread.add(device)
+        if again or any(map(_LOST.fullmatch, cells)):
+            return True
+        return None if unread else False
 
     def _device(self, told: dict[str, str]) -> str:
         """The GPU of a row: its PCI id, its UUID, or its number as the driver's device.

@@ -1,8 +1,9 @@
 """Static rules on metrics of nodes (crash, hang): ports, links, Xid, ECC, throttling, PCIe, temperature.
 
 What changed is told with the values before and after. Hardware is rarely why a job is slow, so most changes are
-information: an incident shows them where they came before it, at its place. A fault, as a port that goes down, warns of
-its node; a rank is named only where the GPU is known to be its own and the vendor's catalog calls the code an error.
+information: an incident shows them where they came before it, at its place. A fault, as a port that goes down or falls
+to a lower rate, warns of its node; a rank is named only where the GPU is known to be its own and the vendor's catalog
+calls the code an error.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _RULES: dict[str, Rule] = {
     "port_state": Rule("network", "hang", fault=True),
     "port_physical_state": Rule("network", "hang", fault=True),
     "link_downed": Rule("network", "hang", fault=True),
-    "port_rate": Rule("network", "slowdown"),
+    "port_rate": Rule("network", "slowdown", fault=True),
     "link_errors": Rule("network", "slowdown"),
     "symbol_errors": Rule("network", "slowdown"),
     "receive_errors": Rule("network", "slowdown"),
@@ -129,7 +130,7 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
             layer="hardware",
             symptom=rule.symptom,
             area=rule.area,
-            grounds="rank_fault" if fatal else "node_fault" if fault else "hardware_change",
+            grounds="rank_fault" if fatal else _grounds(change) if fault else "hardware_change",
             severity=severity,
             text=f"{used}{said_device(changed.node, change.device, change.kind)}: {said_change(change)}",
             peers=f"devices that changed alike: {alike}; nodes that run the job: {len(view.node_names)}",
@@ -146,6 +147,11 @@ def _suspect(view: AttemptView, changed: Changed, *, fault: bool, fatal: bool) -
     if changed.rank is None or (fault and not fatal):
         return Suspect(rank=None, node=changed.node, device=device, score=0.5, why=why)
     return msgspec.structs.replace(view.suspect(changed.rank, 0.9 if fatal else 0.3, why), device=device)
+
+
+def _grounds(change: HardwareChange) -> str:
+    """A port that is slower stops nothing; any other fault may."""
+    return "port_slower" if change.kind == "port_rate" else "node_fault"
 
 
 def _is_the_gpus(code: int) -> bool:

@@ -9,11 +9,13 @@ from schemas.results import Anomaly
 from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, placed
 from streams.incidents.situation import Situation
 from streams.incidents.slowness import slowdown
-from streams.incidents.standstill import at_its_place, faults_alone, standstill
+from streams.incidents.standstill import at_its_place, faults_alone, shortly_before, standstill
 
 OF_DEVICE = "memory_growth_of_device"
 GROWTH = frozenset({"memory_growth", "memory_growth_of_all", OF_DEVICE})
 """Grounds that say of memory that it grows, before anything comes of it."""
+SLOWER_PORT = "port_slower"
+"""Grounds that say of a port that its rate has fallen."""
 
 
 def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -23,7 +25,7 @@ def decide(anomalies: list[Anomaly], situation: Situation) -> Decision:
         return _beside_growth(anomalies, others, situation)
     symptom = anomalies[0].symptom
     if symptom == "slowdown":
-        return slowdown(anomalies, situation)
+        return _beside_slower_ports(anomalies, situation)
     if symptom == "numerics":
         return _numerics(anomalies)
     faults = [one for one in anomalies if one.grounds == "node_fault"]
@@ -50,6 +52,21 @@ def _beside_growth(anomalies: list[Anomaly], others: list[Anomaly], situation: S
     if latest.suspects:
         return base.named(Reason.MEMORY_GROWS, latest.suspects, area="memory")
     return base.nobody(Reason.MEMORY_OF_ALL_GROWS, area="memory")
+
+
+def _beside_slower_ports(anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """A port that has become slower warns of its place, and says where to look if the job is slower as a whole since.
+
+    It names nobody: what goes through a port is what all ranks wait for.
+    """
+    ports = [one for one in anomalies if one.grounds == SLOWER_PORT]
+    others = [one for one in anomalies if one.grounds != SLOWER_PORT]
+    if not ports or any(one.severity != "info" for one in others):
+        decision = slowdown(others, situation)
+        before = shortly_before(decision, ports)
+        return placed(decision, before) if decision.reason is Reason.JOB_SLOWER else decision
+    base = Base.on(ports, earliest_of(ports), symptom="slowdown")
+    return placed(base.nobody(Reason.PORT_SLOWER, area="network"), ports)
 
 
 _NUMERICS = (

@@ -45,16 +45,21 @@ _UNEXPLAINED = frozenset(
 
 def at_its_place(decision: Decision, faults: list[Anomaly]) -> Decision:
     """Where nobody is named and nothing explains why, a fault that a node reported before says where to look."""
-    before = [
-        one
-        for one in faults
-        if one.severity != "info"
-        and decision.onset - CONTEXT_NS <= one.onset <= decision.onset + one.precision_ns + 2 * SECOND
-    ]
+    before = shortly_before(decision, faults)
     if not before or decision.reason not in _UNEXPLAINED:
         return decision
     named = msgspec.structs.replace(decision, reason=Reason.NODE_FAULT, area=before[0].area, verdict="ambiguous")
     return placed(named, before)
+
+
+def shortly_before(decision: Decision, faults: list[Anomaly]) -> list[Anomaly]:
+    """The faults that may have come before, and have to do with it."""
+    since = decision.onset - CONTEXT_NS
+    return [
+        one
+        for one in faults
+        if one.severity != "info" and since <= one.onset <= decision.onset + one.precision_ns + 2 * SECOND
+    ]
 
 
 def _gone_on(base: Base, passed: list[Anomaly]) -> Decision:

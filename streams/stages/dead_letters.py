@@ -10,10 +10,24 @@ from streams.stages.outputs import Output
 
 def failed_window(key: str, end: int, stage: str, error: Exception) -> DeadLetter:
     """What is left of a window that made a stage fail; its end stands for the offset, no one entry is to blame."""
-    reason = f"window could not be summed up: {type(error).__name__}: {error}"
+    return _lost(key, end, stage, f"window could not be summed up: {_said(error)}")
+
+
+def failed_detector(key: str, detector: str, end: int, stage: str, error: Exception) -> DeadLetter:
+    """What is left of what a detector would have found in the window of an attempt, ``key``, that ends at ``end``."""
+    return _lost(f"{key}|{detector}", end, stage, f"detector {detector} failed and begins anew: {_said(error)}")
+
+
+def _lost(key: str, end: int, stage: str, reason: str) -> DeadLetter:
     return DeadLetter(
         topic="windows", partition=-1, offset=end, stage=stage, reason=reason[:500], key=key.encode(), value=b""
     )
+
+
+def _said(error: Exception) -> str:
+    """What went wrong, in one line of what can be written down."""
+    words = " ".join(f"{type(error).__name__}: {error}".split())
+    return words.encode("utf-8", "replace").decode()
 
 
 def lost_summaries(partition: int, end: int, count: int, stage: str) -> DeadLetter:

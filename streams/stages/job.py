@@ -14,7 +14,7 @@ from streams.detectors import registry
 from streams.library.known import Known
 from streams.log.partition import partition_of
 from streams.stages.dead_letters import dead_letter_output, failed_window, lost_summaries
-from streams.stages.jobs import JobKeeper, JobState
+from streams.stages.jobs import STAGE, JobKeeper, JobState
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
 from streams.stages.standing import Standing
@@ -38,7 +38,7 @@ class JobStage:
     ``known`` is what healthy jobs print; it stays the same while the stage runs.
     """
 
-    name = "job"
+    name = STAGE
 
     def __init__(
         self,

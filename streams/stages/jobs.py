@@ -15,12 +15,14 @@ from streams.incidents.book import IncidentBook, IncidentBookState
 from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
 from streams.merged_stacks import merged_stacks, what_it_says
+from streams.stages.observing import observed
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of, rank_of, users_of
 from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow, Changed, Fault
 
+STAGE = "job"
 MOST_UNCLAIMED = 1000
 SHOWN_ABSENT = 2
 LONGEST_NUMBER = 10
@@ -126,12 +128,13 @@ class JobKeeper:
         view.update(window)
         self._templates.note(window.attempt, window.printed)
         window = self._contrasted(view, window)
-        anomalies = [one for detector in attempt.detectors for one in detector.observe(view, window)]
+        anomalies, failures = observed(attempt.detectors, view, window, STAGE)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
         revisions = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
         told = (("anomalies", anomalies), ("merged.stacks", attempt.anew(stacks)), ("incidents", revisions))
-        return [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
+        outputs = [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
+        return failures + outputs
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
         """The window with what tells the attempt from healthy jobs, where it is known what those print."""

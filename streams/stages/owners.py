@@ -44,29 +44,40 @@ def _claims(
 def devices_of(
     views: Mapping[str, AttemptView], ranked: Mapping[str, list[Window]]
 ) -> dict[tuple[str, str, str], set[int]]:
-    """Which ranks use which device, by attempt, node and PCI id: what their own lines told, and what they sampled.
+    """Which ranks use which device, by attempt, node and PCI id: what their own lines told, else what they sampled.
 
-    Who samples more than one device may do so for its whole node, and uses none by that.
+    A line of a rank says what it computes on, a sample only what it can see. So who has told a device uses no other by
+    sampling it, and what others sample of a device that somebody told is his. Who samples more than one device may do
+    so for its whole node, and uses none by that.
     """
-    found: dict[tuple[str, str, str], set[int]] = {}
+    told: dict[Owner, set[tuple[str, str]]] = {}
     sampled: dict[Owner, set[tuple[str, str]]] = {}
     for name, view in views.items():
         for rank, member in view.members.items():
             node = member.identity.node
-            for device in member.devices:
-                found.setdefault((name, node, device), set()).add(rank)
-            if member.sampled_devices:
-                sampled[name, rank] = {(node, device) for device in member.sampled_devices}
+            told.setdefault((name, rank), set()).update((node, device) for device in member.devices)
+            sampled.setdefault((name, rank), set()).update((node, device) for device in member.sampled_devices)
     for name, rank, summary in _summaries(ranked):
-        for device in summary.devices:
-            found.setdefault((name, summary.identity.node, device), set()).add(rank)
-        if summary.sampled_devices:
-            places = {(summary.identity.node, device) for device in summary.sampled_devices}
-            sampled[name, rank] = sampled.get((name, rank), set()) | places
-    for (name, rank), places in sampled.items():
-        if len({device for _, device in places}) == 1:
-            for node, device in places:
-                found.setdefault((name, node, device), set()).add(rank)
+        node = summary.identity.node
+        told.setdefault((name, rank), set()).update((node, device) for device in summary.devices)
+        sampled.setdefault((name, rank), set()).update((node, device) for device in summary.sampled_devices)
+    found = _users(told)
+    guessed = {
+        owner: places
+        for owner, places in sampled.items()
+        if not told[owner] and len({device for _, device in places}) == 1
+    }
+    for place, ranks in _users(guessed).items():
+        found.setdefault(place, ranks)
+    return found
+
+
+def _users(places_of: Mapping[Owner, set[tuple[str, str]]]) -> dict[tuple[str, str, str], set[int]]:
+    """The ranks by attempt, node and device."""
+    found: dict[tuple[str, str, str], set[int]] = {}
+    for (name, rank), places in places_of.items():
+        for node, device in places:
+            found.setdefault((name, node, device), set()).add(rank)
     return found
 
 

@@ -15,6 +15,7 @@ from streams.driver import Driver
 from streams.log.memory import MemoryLog
 from streams.snapshots import FileSnapshots, MemorySnapshots, SnapshotError
 from streams.stages.worker import EXTREME
+from streams.view import AttemptView, AttemptWindow
 
 
 def letters(log: MemoryLog) -> list[DeadLetter]:
@@ -30,15 +31,15 @@ def short(job: str, text: str = "hello") -> Script:
     return script
 
 
-def test_a_job_that_makes_a_detector_fail_stops_no_other_and_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    observe = NoIteration.observe
+def test_a_job_that_makes_the_stage_fail_stops_no_other_and_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    update = AttemptView.update
 
-    def failing(detector: NoIteration, view: object, window: object) -> object:
-        if window.job == "bad":  # type: ignore[attr-defined]
+    def failing(view: AttemptView, window: AttemptWindow) -> None:
+        if window.job == "bad":
             raise RuntimeError("a bug")
-        return observe(detector, view, window)  # type: ignore[arg-type]
+        update(view, window)
 
-    monkeypatch.setattr(NoIteration, "observe", failing)
+    monkeypatch.setattr(AttemptView, "update", failing)
     script = short("bad")
     script.observations += short("good").observations
     log = written_log(script.recording)
@@ -46,6 +47,32 @@ def test_a_job_that_makes_a_detector_fail_stops_no_other_and_is_a_dead_letter(mo
     assert {letter.key for letter in letters(log)} == {b"bad"}
     assert "RuntimeError: a bug" in letters(log)[0].reason
     assert {template.job for template in records(log, "templates")} == {"good"}
+
+
+def test_a_detector_that_fails_silences_no_other_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    observe, begun = NoIteration.observe, []
+
+    def failing(detector: NoIteration, view: AttemptView, window: AttemptWindow) -> object:
+        begun.append(detector)
+        if window.job == "bad":
+            raise RuntimeError("a\nbug \ud800")
+        return observe(detector, view, window)
+
+    monkeypatch.setattr(NoIteration, "observe", failing)
+    script = short("bad")
+    script.observations += short("good").observations
+    for job in ("bad", "good"):
+        script.log(worker(job, 1), 31, TRACEBACK)
+    log = written_log(script.recording)
+    run(log)
+    found = letters(log)
+    assert {letter.key for letter in found} == {b"bad|0|no_iteration"}
+    (reason,) = {letter.reason for letter in found}
+    assert reason == "detector no_iteration failed and begins anew: RuntimeError: a bug ?"
+    assert len({letter.offset for letter in found}) == len(found) > 2
+    assert len({id(one) for one in begun}) == len(found) + 1
+    told = {one.job: (one.severity, one.summary.replace("bad", "good")) for one in records(log, "incidents")}
+    assert told["bad"] == told["good"]
 
 
 @pytest.mark.parametrize(

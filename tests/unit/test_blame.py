@@ -113,6 +113,11 @@ def slow(grounds: str, *ranks: int, start: float = 10, **changes: object) -> Ano
     return anomaly(grounds, ranks, others(*ranks), start=start, area="compute", **changes)  # type: ignore[arg-type]
 
 
+def slower_port(start: float = 10) -> Anomaly:
+    where = Suspect(rank=None, node="gpu3", device="mlx5_2:1", score=0.5, why="fell")
+    return msgspec.structs.replace(anomaly("port_slower", start=start, area="network"), suspects=[where])
+
+
 ALIKE = anomaly("own_error", list(range(RANKS)), start=10, templates=["a"], area="configuration")
 KILLED = anomaly("own_death", [4], start=10, onset=12, subject="killed")
 TOLD = anomaly("told_to_end", [], [3, 5], start=10, onset=13, subject="told")
@@ -308,6 +313,9 @@ TABLE: list[Row] = [
     ("slow loading has moved to the one that computes slowly", Reason.ROTATING, [], [anomaly("rotating", [], others(3), start=10, metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
     ("many load slowly, one computes slowly", Reason.MANY_SLOW, [], [slow("many_slow", metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
     ("the job is slow as such", Reason.JOB_SLOWER, [], [anomaly("shared_shift", [], start=10)], situation()),
+    ("a port has become slower", Reason.PORT_SLOWER, [], [slower_port(), anomaly("own_shift", [3])], situation()),
+    ("a port has become slower, then the job", Reason.JOB_SLOWER, [], [slower_port(), anomaly("job_shift", start=20)], situation()),
+    ("a port has become slower beside a slow rank", Reason.SLOW_AND_CHANGED, [3], [slow("slow_and_changed", 3), slower_port()], situation()),
     ("too many are slow", Reason.MANY_SLOW, [], [slow("many_slow")], situation()),
     ("a function of one is slow", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3)], situation()),
     ("a function of one is slow, stages unknown", Reason.SLOW_UNKNOWN_LAYOUT, [], [slow("slow_function", 3)], situation(knows_layout=False)),
@@ -486,6 +494,13 @@ def test_broken_hardware_that_the_job_lives_through_warns_of_its_place(
     assert (decision.reason, decision.severity, named(decision)) == (Reason.SURVIVED, severity, [])
     assert [one.node for one in decision.places] == places
     assert all(one.rank is None for one in decision.places)
+
+
+@pytest.mark.parametrize(("port", "places"), [(10, ["mlx5_2:1"]), (40, [])])
+def test_a_port_that_was_slower_before_the_job_is_where_to_look(port: float, places: list[str]) -> None:
+    decision = decide([anomaly("job_shift", start=20, onset=20), slower_port(port)], situation())
+    assert (decision.reason, decision.suspects) == (Reason.JOB_SLOWER, [])
+    assert [one.device for one in decision.places] == places
 
 
 def test_one_traced_rank_stands_for_those_that_it_shares_tensors_with() -> None:

@@ -123,6 +123,28 @@ def test_what_one_rank_has_too_many_of_is_counted() -> None:
     assert (len(table.metrics), table.left_out) == (MOST_DEVICES, 6)
 
 
+@pytest.mark.parametrize("device", ["\0", OWN, "device 0", "device 1", "None", "|", "", "\ud800", "9" * 5000])
+@pytest.mark.parametrize("on", [1, 2, 3])
+def test_no_name_of_a_device_is_another_one(device: str, on: int) -> None:
+    rows = [[gauge("temp", 60.0 + rank, device="GPU-0")] for rank in range(3)]
+    for row in rows[:on]:
+        row.append(gauge("temp", 90.0, device=device))
+    rows = [sorted(row, key=lambda one: one.device or "") for row in rows]
+    table = gauge_table([summary(rank, gauges=row) for rank, row in enumerate(rows)])
+    values = np.sort(table.means[np.isfinite(table.means)])
+    assert (values.tolist(), table.left_out) == ([60.0, 61.0, 62.0] + [90.0] * on, 0)
+
+
+def test_devices_called_like_places_go_by_their_order() -> None:
+    rows = [[gauge("temp", 60.0 + place, device=device) for place, device in enumerate(["device 1", "own device"])]] * 3
+    assert told(*rows) == {("temp", OWN): [60.0] * 3, ("temp", "device 1"): [61.0] * 3}
+
+
+def test_a_device_on_half_of_the_ranks_goes_by_its_place() -> None:
+    rows = [[gauge("temp", 60.0 + rank, device="a" if rank < 2 else "b")] for rank in range(4)]
+    assert told(*rows) == {("temp", OWN): [60.0, 61.0, 62.0, 63.0]}
+
+
 def test_a_process_and_its_devices_are_rows_of_their_own() -> None:
     assert told([gauge("power", 5.0), gauge("power", 300.0, device="0")]) == {
         ("power", ""): [5.0],

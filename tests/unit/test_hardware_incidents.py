@@ -68,7 +68,7 @@ def test_a_port_that_goes_down_warns_of_its_place_and_pages_nobody_while_the_job
     [
         (STATE, {0: 1}),
         (XID, {0: 79}),
-        (RATE, {0: 50e9, 30: 25e9}),
+        (RATE, {0: 25e9, 30: 50e9}),
         (REASONS, {0: 0x4, 30: 0x44}),
         ("node_infiniband_symbol_error_total", {0: 0, 30: 100}),
         (XID, {0: 0, 30: 63}),
@@ -76,6 +76,13 @@ def test_a_port_that_goes_down_warns_of_its_place_and_pages_nobody_while_the_job
 )
 def test_what_was_so_all_the_time_or_is_no_fault_opens_nothing(name: str, values: dict[float, float]) -> None:
     assert incidents(sampled(steady(ranks=4, seconds=60), "node01", name, "device", values)) == []
+
+
+def test_a_port_that_falls_to_a_lower_rate_warns_of_its_place() -> None:
+    (incident,) = incidents(sampled(steady(ranks=4, seconds=60), "node01", RATE, "mlx5_2:1", {0: 50e9, 30: 25e9}))
+    assert (incident.severity, incident.symptom, incident.suspects) == ("warning", "slowdown", [])
+    assert incident.reason == Reason.PORT_SLOWER.value
+    assert (incident.scope.kind, incident.scope.nodes, incident.scope.devices) == ("device", ["node01"], ["mlx5_2:1"])
 
 
 @pytest.mark.parametrize(

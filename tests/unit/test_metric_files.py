@@ -14,6 +14,7 @@ from producers.measured import TWICE, UNTIMED, ZONELESS
 from producers.readers import nvidia_smi, prometheus
 from producers.recording import Recording, UnreadableRecording, read_recording
 from schemas.events import Metric
+from schemas.measures import LOST
 
 MS = 1_764_417_600_000
 T = MS * 1_000_000
@@ -221,6 +222,27 @@ def test_a_gpu_that_is_lost_says_so_instead_of_its_values(tmp_path: Path) -> Non
     recording = read(tmp_path, {"smi.csv": "\n".join([head, *rows])})
     assert found(recording) == [("", 0, 0), ("", 0, 60), ("", 1, 1)]
     assert notes(recording) == {"cells that say [GPU is lost]": 1}
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["60, 1", "E, E", "E, E", "E, E", "60, 1"], [0, None, 1, 1, 0]),
+        (["60, 1", "E, E", "60, 1", "E, E"], [0, None, 0, None]),
+        (["60, N", "E, N", "E, N"], [0, None, 1]),
+        (["60, 1", "N, N", "N, N"], [0, 0, 0]),
+        (["60, 1", "E, 1", "E, 1"], [0, 0, 0]),
+        (["E, E", "E, E"], [None, 1]),
+    ],
+)
+def test_a_gpu_of_which_nothing_can_be_read_any_more(tmp_path: Path, cells: list[str], told: list[int | None]) -> None:
+    head = "timestamp, pci.bus_id, temperature.gpu, memory.used"
+    said = [cell.replace("E", "[Unknown Error]").replace("N", "[N/A]") for cell in cells]
+    rows = [f"2025/11/29 12:00:0{n}.000, 00000000:3B:00.0, {cell}" for n, cell in enumerate(said)]
+    recording = read(tmp_path, {"smi.csv": "\n".join([head, *rows])})
+    events = [event for arrival in recording.arrivals for event in arrival.batch.events if isinstance(event, Metric)]
+    seen = {(event.time - T) // 10**9: event.value for event in events if event.name == LOST}
+    assert [seen.get(second) for second in range(len(cells))] == told
 
 
 def test_a_gpu_that_is_lost_with_its_id_is_known_by_its_number(tmp_path: Path) -> None:

@@ -180,6 +180,13 @@ def test_places_that_become_known_later_count() -> None:
     assert view.coordinates(11)["pp"] == 7
 
 
+def test_a_layout_fits_the_world_that_is_known_by_now() -> None:
+    view = seen(closed([summary(rank, layout={"dp": 8, "pp": 1}, world_size=8) for rank in range(8)]))
+    assert view.knows_layout
+    view.update(closed([summary(rank, 10, world_size=16) for rank in range(8)], 10))
+    assert not view.knows_layout
+
+
 def test_a_ranks_own_coordinates_count_more_than_the_layouts() -> None:
     own = summary(0, who=identity(0, coordinates={"pp": [0, 2]}), layout=LAYOUT)
     view = seen(closed([own, summary(1)]))
