@@ -10,9 +10,11 @@ the others, each of them may be that one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numpy as np
 
+from streams.places import stage_of_replica
 from streams.robust import median_of
 from streams.slow_ranks import PAST_STEPS, Standing
 from streams.step_tables import Steps, StepTables, timer_of
@@ -28,20 +30,14 @@ _RECEIVES = re.compile(r"recv|receive|p2p|pipeline|bubble")
 def within_its_group(view: AttemptView, tables: StepTables, timer: str, ranks: list[int]) -> bool:
     """Whether one of the ranks may wait within ``timer``, which loads no data, for others of its own replica."""
     apart = any(_RECEIVES.search(key) for key in tables.of("wait"))
+    # Who computes the same stage of the same replica: tensor and context parallel ranks.
+    together = Counter(stage_of_replica(view, rank) for rank in view.members)
+    together[""] = 0
     return any(
-        _shares_a_stage(view, rank) or (not apart and bool(_PASSES_ON.search(timer)) and _follows(view, rank, timer))
+        together[stage_of_replica(view, rank)] > 1
+        or (not apart and bool(_PASSES_ON.search(timer)) and _follows(view, rank, timer))
         for rank in ranks
     )
-
-
-def _shares_a_stage(view: AttemptView, rank: int) -> bool:
-    """Whether others compute the same stage of the same replica with it, as tensor and context parallel ranks do."""
-    at = view.coordinates(rank)
-    if "dp" not in at or "pp" not in at:
-        return False
-    mine = (at["pp"], at["dp"], at.get("ep"))
-    others = (view.coordinates(other) for other in view.members if other != rank)
-    return any((one.get("pp"), one.get("dp"), one.get("ep")) == mine for one in others)
 
 
 def _follows(view: AttemptView, rank: int, timer: str) -> bool:

@@ -297,6 +297,48 @@ def test_who_is_singled_out(
     assert named(found) == ([suspects] if grounds else [])
 
 
+@pytest.mark.parametrize(
+    ("name", "ranks", "slow_ranks", "coordinates", "timer", "grounds"),
+    [
+        ("stages of one replica", 32, range(16, 24), ("dp", 8, "pp", 4), "compute_ms", "slow_replica"),
+        ("stages of one replica, of two", 16, range(8, 16), ("dp", 8, "pp", 4), "compute_ms", "slow_replica"),
+        ("a context-parallel group", 32, range(16, 24), ("dp", 8, "cp", 1), "compute_ms", "slow_within_group"),
+        ("a context-parallel group, of two", 16, range(8, 16), ("dp", 8, "cp", 1), "compute_ms", "slow_within_group"),
+        ("its data", 32, range(16, 24), ("dp", 8, "cp", 1), "data_load_ms", "slow_and_changed"),
+        (
+            "some stages of a replica, others fast",
+            64,
+            range(16, 24),
+            ("dp", 16, "pp", 4),
+            "compute_ms",
+            "slow_within_group",
+        ),
+        ("stages without mates, others fast", 32, range(8, 16), ("dp", 16, "pp", 1), "compute_ms", "slow_place"),
+        ("several replicas", 32, range(16, 24), ("dp", 4, "cp", 1), "compute_ms", "slow_and_changed"),
+        ("several replicas, of two nodes", 16, range(8, 16), ("dp", 4, "cp", 1), "compute_ms", "slow_place"),
+    ],
+)
+def test_a_node_is_slow_as_such_only_where_it_holds_several_replicas(
+    name: str, ranks: int, slow_ranks: range, coordinates: tuple[str, int, str, int], timer: str, grounds: str
+) -> None:
+    replica, size, axis, each = coordinates
+
+    def at(rank: int) -> dict[str, Any]:
+        return {"pp": 0, replica: rank // size, axis: rank % size // each}
+
+    made = []
+    for window in windows({timer: slow(*slow_ranks, since=50)}, ranks=ranks, per_node=8):
+        who = [
+            msgspec.structs.replace(one.identity, coordinates=at(one.identity.rank or 0)) for one in window.summaries
+        ]
+        told = [msgspec.structs.replace(one, identity=own) for one, own in zip(window.summaries, who, strict=True)]
+        made.append(msgspec.structs.replace(window, summaries=told))
+    (found,) = last(made)
+    assert found.grounds == grounds, name
+    if grounds == "slow_replica" and ranks == 32:
+        assert "all of node02, which is data-parallel replica 2, is slow" in found.text
+
+
 def test_a_slow_rank_that_moves_every_epoch_is_named_no_more() -> None:
     epochs = lambda rank, step: 400.0 * (1.8 if rank == 3 + 2 * (step // 40) else 1)  # noqa: E731
     found = run(StepOutlier(), new_view(), windows({"data_load_ms": epochs}, count=12))
