@@ -27,7 +27,7 @@ from streams.slow_at_times import Recurring, stand_out_too
 from streams.slow_beside import held_up, is_replica_unseen, of_their_replica
 from streams.slow_episodes import Episodes
 from streams.slow_ranks import Standing, changed_alike, with_a_past
-from streams.step_tables import StepTables
+from streams.step_tables import StepTables, timer_of
 from streams.steps import StepTable
 from streams.timers import is_of_data
 from streams.view import AttemptView
@@ -237,7 +237,7 @@ def grounds_of_busy(view: AttemptView, rank: int, *, timed: bool, changed: bool,
 
 def _is_group_work(view: AttemptView, tables: StepTables, key: str, ranks: list[int]) -> bool:
     """Whether they may wait within this timer for others of their own replica."""
-    return not is_of_data(key) and within_its_group(view, tables, key, ranks)
+    return not is_of_data(timer_of(key)) and within_its_group(view, tables, key, ranks)
 
 
 def _are_their_stages_seen(view: AttemptView, table: StepTable, ranks: list[int], steps: int) -> bool:

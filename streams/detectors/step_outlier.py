@@ -295,4 +295,4 @@ def _severity(grounds: str, impact: float, critical: float) -> Severity:
 def _area(grounds: str, key: str) -> Area:
     if grounds in WORKLOAD:
         return "workload"
-    return "data" if is_of_data(key) else "compute"
+    return "data" if is_of_data(timer_of(key)) else "compute"

@@ -339,6 +339,23 @@ def test_a_node_is_slow_as_such_only_where_it_holds_several_replicas(
         assert "all of node02, which is data-parallel replica 2, is slow" in found.text
 
 
+@pytest.mark.parametrize(
+    ("timer", "role_name", "grounds"),
+    [
+        ("forward_compute_ms", "data_trainer", "slow_within_group"),
+        ("generate_tokens_ms", "trainer", "slow_within_group"),
+        ("data_load_ms", "trainer", "slow_and_changed"),
+    ],
+)
+def test_only_what_loads_data_is_done_without_the_others_of_a_group(timer: str, role_name: str, grounds: str) -> None:
+    made = []
+    for window in windows({timer: slow(9, since=50)}, ranks=32, layout=TENSOR):
+        told = [msgspec.structs.replace(one, identity=role(one, role_name)) for one in window.summaries]
+        made.append(msgspec.structs.replace(window, summaries=told))
+    (found,) = last(made)
+    assert found.grounds == grounds
+
+
 def test_a_slow_rank_that_moves_every_epoch_is_named_no_more() -> None:
     epochs = lambda rank, step: 400.0 * (1.8 if rank == 3 + 2 * (step // 40) else 1)  # noqa: E731
     found = run(StepOutlier(), new_view(), windows({"data_load_ms": epochs}, count=12))
