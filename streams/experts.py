@@ -25,7 +25,7 @@ def may_be_routed(view: AttemptView, tables: StepTables, key: str, ranks: list[i
     Ranks of one expert group hold the same experts; where it is known, they are only held against each other.
     """
     timer = timer_of(key).lower()
-    if is_of_data(key) or _WITHOUT.search(timer) or all("ep" in view.coordinates(rank) for rank in ranks):
+    if is_of_data(timer) or _WITHOUT.search(timer) or all("ep" in view.coordinates(rank) for rank in ranks):
         return False
     return _LAYER.search(timer) is not None or _has_experts(view, tables)
 

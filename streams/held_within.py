@@ -10,10 +10,12 @@ the others, each of them may be that one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numpy as np
 
-from streams.robust import median_of
+from streams.places import stage_of_replica
+from streams.robust import Array, median_of
 from streams.slow_ranks import PAST_STEPS, Standing
 from streams.step_tables import Steps, StepTables, timer_of
 from streams.view import AttemptView
@@ -21,35 +23,52 @@ from streams.view import AttemptView
 OF_EXCESS, OF_STEP = 0.5, 0.05
 """Time that no timer covers speaks for another rank from so much of the suspect's excess, and of a step, on."""
 LEAST_OTHERS = 2
-_PASSES_ON = re.compile(r"forward|backward")
+_WAYS = {"forward": re.compile(r"forward|fwd"), "backward": re.compile(r"backward|bwd")}
 _RECEIVES = re.compile(r"recv|receive|p2p|pipeline|bubble")
+_RECEIVED = re.compile(r"(?:(?:forward|backward|fwd|bwd)[_-]?)+(?:recv|receive)")
+"""Megatron's names: ``forward-send-backward-recv`` receives what comes back."""
 
 
-def within_its_group(view: AttemptView, tables: StepTables, timer: str, ranks: list[int]) -> bool:
-    """Whether one of the ranks may wait within ``timer``, which loads no data, for others of its own replica."""
-    apart = any(_RECEIVES.search(key) for key in tables.of("wait"))
+def within_its_group(view: AttemptView, tables: StepTables, key: str, ranks: list[int]) -> bool:
+    """Whether one of the ranks may wait within this timer, which loads no data, for others of its own replica."""
+    ways = _ways(timer_of(key))
+    last = max((at for rank in view.members if isinstance(at := view.coordinates(rank).get("pp"), int)), default=0)
+    last = max(last, view.layout.get("pp", 1) - 1) if ways else 0
+    # Who computes the same stage of the same replica: tensor and context parallel ranks.
+    together = Counter(stage_of_replica(view, rank) for rank in view.members)
+    together[""] = 0
     return any(
-        _shares_a_stage(view, rank) or (not apart and bool(_PASSES_ON.search(timer)) and _follows(view, rank, timer))
+        together[stage_of_replica(view, rank)] > 1
+        or any(_follows(view, rank, way, last) and not _times_receiving(tables, rank, way) for way in ways)
         for rank in ranks
     )
 
 
-def _shares_a_stage(view: AttemptView, rank: int) -> bool:
-    """Whether others compute the same stage of the same replica with it, as tensor and context parallel ranks do."""
-    at = view.coordinates(rank)
-    if "dp" not in at or "pp" not in at:
-        return False
-    mine = (at["pp"], at["dp"], at.get("ep"))
-    others = (view.coordinates(other) for other in view.members if other != rank)
-    return any((one.get("pp"), one.get("dp"), one.get("ep")) == mine for one in others)
+def _ways(timer: str) -> list[str]:
+    """Whether it passes on what others work on, forward, backward or both."""
+    return [way for way, told in _WAYS.items() if told.search(timer.lower())]
 
 
-def _follows(view: AttemptView, rank: int, timer: str) -> bool:
+def _follows(view: AttemptView, rank: int, way: str, last: int) -> bool:
     """Whether another stage has to be through before the rank's: the one before it forward, the one behind it back."""
-    at, stages = view.coordinates(rank).get("pp"), view.layout.get("pp", 1)
+    at = view.coordinates(rank).get("pp")
     if not isinstance(at, int):
-        return stages > 1
-    return at > 0 if "forward" in timer else at < stages - 1
+        return last > 0
+    return at > 0 if way == "forward" else at < last
+
+
+def _times_receiving(tables: StepTables, rank: int, way: str) -> bool:
+    """Whether the rank itself times how long it waits for what it is passed on this way."""
+    received = (timer_of(key).lower() for key in tables.of("wait") if tables[key].places([rank]))
+    return any(_RECEIVES.search(timer) and _goes(timer, way) for timer in received)
+
+
+def _goes(timer: str, way: str) -> bool:
+    """Whether what this timer receives goes this way: as said next to it where both are named, either where none is."""
+    named = _ways(timer)
+    if len(named) < len(_WAYS):
+        return not named or way in named
+    return any(way in _ways(found.group()) for found in _RECEIVED.finditer(timer))
 
 
 def is_unwitnessed(view: AttemptView, tables: StepTables, key: str, slow: list[Standing], steps: int) -> bool:
@@ -58,7 +77,7 @@ def is_unwitnessed(view: AttemptView, tables: StepTables, key: str, slow: list[S
     A rank that is late is waited for: what others time of waiting, or together with it, takes about as much longer.
     """
     ranks = [one.rank for one in slow]
-    if not _PASSES_ON.search(timer_of(key)) or view.knows_stages_beside(ranks):
+    if not _ways(timer_of(key)) or view.knows_stages_beside(ranks):
         return False
     others = sorted(set(tables[key].ranks) - set(ranks))
     more = tables.waiting_time(others, _told(slow, steps)) - tables.waiting_time(others, _past(slow, steps))
@@ -76,9 +95,23 @@ def unaccounted(view: AttemptView, tables: StepTables, slow: list[Standing], ste
     if np.count_nonzero(np.isfinite(now)) < LEAST_OTHERS:
         return []
     more = now - np.nan_to_num(tables.open_time(others, _past(slow, steps)), nan=0.0)
-    beyond = more - median_of(more)
+    beyond = more - _of_peers(view, others, more)
     least = max(OF_EXCESS * min(one.excess(steps) for one in slow), OF_STEP * step_ns)
     return [rank for rank, one in zip(others, beyond.tolist(), strict=True) if one > least]
+
+
+def _of_peers(view: AttemptView, ranks: list[int], values: Array) -> Array:
+    """The median of each rank's peers among these, the lower one of two, of all ranks for who has no peer there.
+
+    Stages leave open what they do by design; of two peers of a stage the one that leaves more must not be the measure.
+    """
+    place = {rank: at for at, rank in enumerate(ranks)}
+    found = np.full(len(ranks), median_of(values))
+    for group in view.peer_groups():
+        at = [place[rank] for rank in group if rank in place and np.isfinite(values[place[rank]])]
+        if len(at) > 1:
+            found[at] = np.sort(values[at])[(len(at) - 1) // 2]
+    return found
 
 
 def _told(slow: list[Standing], steps: int) -> Steps:

@@ -13,13 +13,21 @@ import msgspec
 
 from streams.experts import may_be_routed
 from streams.held_within import is_unwitnessed, unaccounted, within_its_group
-from streams.places import Place, beside, is_by_position, may_be_their_nodes, places_of
+from streams.places import (
+    Place,
+    are_of_several_replicas,
+    beside,
+    is_by_position,
+    may_be_their_nodes,
+    places_of,
+    replica_elsewhere,
+)
 from streams.robust import Bounds
 from streams.slow_at_times import Recurring, stand_out_too
 from streams.slow_beside import held_up, is_replica_unseen, of_their_replica
 from streams.slow_episodes import Episodes
 from streams.slow_ranks import Standing, changed_alike, with_a_past
-from streams.step_tables import StepTables
+from streams.step_tables import StepTables, timer_of
 from streams.steps import StepTable
 from streams.timers import is_of_data
 from streams.view import AttemptView
@@ -69,6 +77,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def is_whole_node(self) -> bool:
         """Whether they are all ranks of one node, and no majority."""
         return any(one.kind == "node" for one in self.places) and self.share <= NODE_SHARE
+
+    @cached_property
+    def is_node_as_such(self) -> bool:
+        """Whether they are such a node and of several replicas; of one, its inputs or one of its ranks may be why."""
+        return self.is_whole_node and are_of_several_replicas(self.view, self.ranks)
 
     @cached_property
     def share(self) -> float:
@@ -121,7 +134,13 @@ def _are_many(case: Case) -> bool:
 
 
 def _are_of_a_longer_replica(case: Case) -> bool:
-    return bool(case.replica) and not case.is_whole_node
+    if case.is_node_as_such:
+        return False
+    outside = replica_elsewhere(case.view, case.ranks, case.view.members) - set(case.ranks)
+    if case.is_whole_node and outside:
+        # Inputs that took the stages on this node longer would take those elsewhere longer too.
+        return any(one.rank in outside for one in case.replica)
+    return bool(case.replica)
 
 
 def _are_so_by_design(case: Case) -> bool:
@@ -137,9 +156,7 @@ def _may_wait_for_another(case: Case) -> bool:
 
 
 def _may_wait_within(case: Case) -> bool:
-    if case.is_whole_node and is_of_several_groups(case.view, case.ranks):
-        return False
-    return _is_group_work(case.view, case.tables, case.key, case.ranks)
+    return not case.is_node_as_such and _is_group_work(case.view, case.tables, case.key, case.ranks)
 
 
 def _may_be_routed(case: Case) -> bool:
@@ -151,7 +168,7 @@ def _is_unwitnessed(case: Case) -> bool:
 
 
 def _is_of_an_unseen_replica(case: Case) -> bool:
-    return not case.is_whole_node and is_replica_unseen(case.view, case.table, case.slow, case.steps, case.bounds)
+    return not case.is_node_as_such and is_replica_unseen(case.view, case.table, case.slow, case.steps, case.bounds)
 
 
 def _changed_alone(case: Case) -> bool:
@@ -199,9 +216,9 @@ def grounds_of_place(
     """The same of all ranks of places that take longer than their own past, where peers are too few to ask."""
     if any(one.kind in BY_DESIGN for one in places) or not _are_their_stages_seen(view, tables[key], ranks, steps):
         return "slow_stage"
-    if places[0].kind == "replica":
+    if places[0].kind == "replica" or (places[-1].kind == "replica" and replica_elsewhere(view, ranks, ranks)):
         return "slow_replica"
-    if not is_of_several_groups(view, ranks) and _is_group_work(view, tables, key, ranks):
+    if not are_of_several_replicas(view, ranks) and _is_group_work(view, tables, key, ranks):
         return "slow_within_group"
     return "slow_experts" if may_be_routed(view, tables, key, ranks) else "slow_place"
 
@@ -218,14 +235,9 @@ def grounds_of_busy(view: AttemptView, rank: int, *, timed: bool, changed: bool,
     return "busy_and_cpu" if busier and not is_by_position(view, [rank], view.members) else "busy_alone"
 
 
-def is_of_several_groups(view: AttemptView, ranks: list[int]) -> bool:
-    """Whether they are of more than one tensor-parallel group: a node is slow as such only where several on it are."""
-    return not set(ranks) <= beside(view, ranks[0], ranks)
-
-
 def _is_group_work(view: AttemptView, tables: StepTables, key: str, ranks: list[int]) -> bool:
     """Whether they may wait within this timer for others of their own replica."""
-    return not is_of_data(key) and within_its_group(view, tables, key, ranks)
+    return not is_of_data(timer_of(key)) and within_its_group(view, tables, key, ranks)
 
 
 def _are_their_stages_seen(view: AttemptView, table: StepTable, ranks: list[int], steps: int) -> bool:

@@ -53,6 +53,17 @@ def beside(view: AttemptView, rank: int, among: Iterable[int]) -> set[int]:
     return {rank} | {one for one in among if place and _at(view, one, _TENSOR) == place}
 
 
+def stage_of_replica(view: AttemptView, rank: int) -> str:
+    """Which stage of which replica the rank computes; empty where that is not known."""
+    at = view.coordinates(rank)
+    return " ".join(str(at.get(axis)) for axis in ("pp", "dp", "ep")) if "dp" in at and "pp" in at else ""
+
+
+def are_of_several_replicas(view: AttemptView, ranks: Iterable[int]) -> bool:
+    """Whether the ranks surely are of more than one replica, so that none of their inputs explains them all."""
+    return len({_at(view, rank, ("dp",)) for rank in ranks} - {""}) > 1
+
+
 def replica_elsewhere(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> set[int]:
     """Those of other stages of the one replica that all the ranks belong to; empty where they are of several."""
     stages = {_at(view, rank, ("pp",)) for rank in ranks}

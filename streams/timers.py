@@ -17,7 +17,14 @@ _WAIT = re.compile(
     r"wait|all_?reduce|reduce|gather|scatter|broadcast|all_?to_?all|barrier|p2p|send|recv|comm(?!and|it)|(?<!a)sync"
     r"|nccl|grad_norm|bubble|idle"
 )
-_DATA = ("data", "load", "fetch", "token", "collate", "augment")
+_DATA = re.compile(
+    r"(?<![a-z])(?:data[a-z]*|(?:pre)?(?:load|fetch)(?:ing|er|ed)?"
+    r"|token(?:ize|ise|iza|isa)[a-z]*|collat[a-z]*|augment[a-z]*)(?![a-z])"
+)
+_COMPUTED = re.compile(
+    r"forward|backward|fwd|bwd|generat|rollout|compute|attention|attn|mlp|matmul|off_?load|data_?parallel|balanc"
+)
+"""Beside these words, data are what is computed with, or the loading is of something else."""
 _RATE = re.compile(r"_per_s(?:ec)?$|/s$")
 _BOTH = re.compile(r"forward.{0,3}backward")
 _TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
@@ -73,4 +80,4 @@ def scale_ns(name: str) -> int:
 def is_of_data(name: str) -> bool:
     """Whether a timer or a function is named after the loading of data, within which nobody waits for other ranks."""
     lowered = name.lower()
-    return any(word in lowered for word in _DATA)
+    return _DATA.search(lowered) is not None and _COMPUTED.search(lowered) is None

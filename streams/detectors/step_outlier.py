@@ -264,7 +264,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             f"{worst.middle(worst.ratios, steps):.2f} times its peers' median "
             f"in {len(worst.flagged(steps))} of the last {worst.judged_by(steps)} steps"
         )
-        told += f"; all of {case.places[0].name} is slow" if case.places else ""
+        told += f"; all of {_said(case.places)} is slow" if case.places else ""
         if grounds == "slow_or_waits":
             told += f"; timers of {said_ranks(case.unaccounted)} leave as much of its steps open"
         return told + (f"; {said_ranks(case.waiting)} also waits longer than peers" if case.waiting else "")
@@ -279,6 +279,12 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
 
 
+def _said(places: list[Place]) -> str:
+    """What all of them are in words; what is a node and a replica as well may be slow as either."""
+    replica = [one.name for one in places[1:] if one.kind == "replica"]
+    return f"{places[0].name}, which is {replica[0]}," if replica else places[0].name
+
+
 def _severity(grounds: str, impact: float, critical: float) -> Severity:
     """What rank 0 does more by design is nothing to wake anybody for."""
     if grounds == "slow_first_rank":
@@ -289,4 +295,4 @@ def _severity(grounds: str, impact: float, critical: float) -> Severity:
 def _area(grounds: str, key: str) -> Area:
     if grounds in WORKLOAD:
         return "workload"
-    return "data" if is_of_data(key) else "compute"
+    return "data" if is_of_data(timer_of(key)) else "compute"

@@ -159,6 +159,76 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             "slow_place",
             [2, 3],
         ),
+        (
+            "one of a stage, the other stage lighter",
+            {"compute_ms": lambda rank, step: (400.0 if rank < 12 else 150.0) * (1 + 0.6 * (rank == 2))},
+            {"layout": {"pp": 4, "dp": 4, "tp": 1, "cp": 1}},
+            "slow_against_peers",
+            [2],
+        ),
+        (
+            "forward of the first stage",
+            {"forward_ms": slow(3, since=50)},
+            {"layout": PIPELINE},
+            "slow_and_changed",
+            [3],
+        ),
+        (
+            "forward of a later stage",
+            {"forward_ms": slow(11, since=50)},
+            {"layout": PIPELINE},
+            "slow_within_group",
+            [11],
+        ),
+        (
+            "forward of a later stage that times what it receives",
+            {"forward_ms": slow(11, since=50), "p2p_recv_ms": lambda rank, step: 30.0 if rank > 7 else None},
+            {"layout": PIPELINE},
+            "slow_and_changed",
+            [11],
+        ),
+        (
+            "forward of a later stage, and only the first times what it receives",
+            {"forward_ms": slow(11, since=50), "p2p_recv_ms": lambda rank, step: 30.0 if rank < 8 else None},
+            {"layout": PIPELINE},
+            "slow_within_group",
+            [11],
+        ),
+        (
+            "forward of a later stage that times what comes back",
+            {"forward_ms": slow(11, since=50), "forward-send-backward-recv_ms": lambda rank, step: 30.0},
+            {"layout": PIPELINE},
+            "slow_within_group",
+            [11],
+        ),
+        (
+            "backward of the last stage",
+            {"backward_compute_ms": slow(11, since=50)},
+            {"layout": PIPELINE},
+            "slow_and_changed",
+            [11],
+        ),
+        (
+            "backward of the first stage",
+            {"backward_compute_ms": slow(3, since=50)},
+            {"layout": PIPELINE},
+            "slow_within_group",
+            [3],
+        ),
+        (
+            "one of whose peers always does what nobody times",
+            {"compute_ms": slow(2, since=50), "allreduce_ms": lambda rank, step: 100.0 if rank == 3 else 500.0},
+            {},
+            "slow_and_changed",
+            [2],
+        ),
+        (
+            "one of whose peers began to do a little that nobody times",
+            {"compute_ms": slow(2, since=50), "allreduce_ms": lambda r, step: 500.0 - 100 * (r == 3 and step >= 50)},
+            {},
+            "slow_and_changed",
+            [2],
+        ),
         ("one stage of a replica", {"compute_ms": slow(3)}, {"layout": PIPELINE}, "slow_against_peers", [3]),
         (
             "a tensor-parallel group",
@@ -295,6 +365,65 @@ def test_who_is_singled_out(
     found = last(windows(timers, **fields))
     assert [one.grounds for one in found] == ([grounds] if grounds else []), name
     assert named(found) == ([suspects] if grounds else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "slow_ranks", "coordinates", "timer", "grounds"),
+    [
+        ("stages of one replica", 32, range(16, 24), ("dp", 8, "pp", 4), "compute_ms", "slow_replica"),
+        ("stages of one replica, of two", 16, range(8, 16), ("dp", 8, "pp", 4), "compute_ms", "slow_replica"),
+        ("a context-parallel group", 32, range(16, 24), ("dp", 8, "cp", 1), "compute_ms", "slow_within_group"),
+        ("a context-parallel group, of two", 16, range(8, 16), ("dp", 8, "cp", 1), "compute_ms", "slow_within_group"),
+        ("its data", 32, range(16, 24), ("dp", 8, "cp", 1), "data_load_ms", "slow_and_changed"),
+        (
+            "some stages of a replica, others fast",
+            64,
+            range(16, 24),
+            ("dp", 16, "pp", 4),
+            "compute_ms",
+            "slow_within_group",
+        ),
+        ("stages without mates, others fast", 32, range(8, 16), ("dp", 16, "pp", 1), "compute_ms", "slow_place"),
+        ("several replicas", 32, range(16, 24), ("dp", 4, "cp", 1), "compute_ms", "slow_and_changed"),
+        ("several replicas, of two nodes", 16, range(8, 16), ("dp", 4, "cp", 1), "compute_ms", "slow_place"),
+    ],
+)
+def test_a_node_is_slow_as_such_only_where_it_holds_several_replicas(
+    name: str, ranks: int, slow_ranks: range, coordinates: tuple[str, int, str, int], timer: str, grounds: str
+) -> None:
+    replica, size, axis, each = coordinates
+
+    def at(rank: int) -> dict[str, Any]:
+        return {"pp": 0, replica: rank // size, axis: rank % size // each}
+
+    made = []
+    for window in windows({timer: slow(*slow_ranks, since=50)}, ranks=ranks, per_node=8):
+        who = [
+            msgspec.structs.replace(one.identity, coordinates=at(one.identity.rank or 0)) for one in window.summaries
+        ]
+        told = [msgspec.structs.replace(one, identity=own) for one, own in zip(window.summaries, who, strict=True)]
+        made.append(msgspec.structs.replace(window, summaries=told))
+    (found,) = last(made)
+    assert found.grounds == grounds, name
+    if grounds == "slow_replica" and ranks == 32:
+        assert "all of node02, which is data-parallel replica 2, is slow" in found.text
+
+
+@pytest.mark.parametrize(
+    ("timer", "role_name", "grounds"),
+    [
+        ("forward_compute_ms", "data_trainer", "slow_within_group"),
+        ("generate_tokens_ms", "trainer", "slow_within_group"),
+        ("data_load_ms", "trainer", "slow_and_changed"),
+    ],
+)
+def test_only_what_loads_data_is_done_without_the_others_of_a_group(timer: str, role_name: str, grounds: str) -> None:
+    made = []
+    for window in windows({timer: slow(9, since=50)}, ranks=32, layout=TENSOR):
+        told = [msgspec.structs.replace(one, identity=role(one, role_name)) for one in window.summaries]
+        made.append(msgspec.structs.replace(window, summaries=told))
+    (found,) = last(made)
+    assert found.grounds == grounds
 
 
 def test_a_slow_rank_that_moves_every_epoch_is_named_no_more() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.timers import kind_of_timer, scale_ns
+from streams.timers import is_of_data, kind_of_timer, scale_ns
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,26 @@ def test_a_rate_is_no_timer(name: str) -> None:
 @pytest.mark.parametrize(("name", "scale"), [("data_ms", 10**6), ("data_s", 10**9), ("timing_s/step", 10**9)])
 def test_units_scale_to_nanoseconds(name: str, scale: int) -> None:
     assert scale_ns(name) == scale
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("data", True),
+        ("dataloader", True),
+        ("data-loading", True),
+        ("prefetch_batch", True),
+        ("tokenize", True),
+        ("collate_fn", True),
+        ("load_shard", True),
+        ("torch/utils/data/dataloader.py: __next__", True),
+        ("generate_tokens", False),
+        ("forward_offload", False),
+        ("forward_preload", False),
+        ("data_parallel_forward", False),
+        ("token_embedding", False),
+        ("load_balance", False),
+    ],
+)
+def test_what_loads_data_by_its_name(name: str, told: bool) -> None:
+    assert is_of_data(name) is told
