@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Series, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.nobodys import NOBODY, said_of
 from streams.numerics import (
     concerns,
     counts_skipped,
@@ -108,7 +108,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite, or that they are finite again."""
-        told = [(rank, series) for name, reports in window.series.items() if concerns(name) for rank, series in reports]
+        told = [(rank, series) for name, reports in window.of_job.items() if concerns(name) for rank, series in reports]
         skipped = self._skipped(told)
         seen = _Seen()
         reported = False
@@ -225,7 +225,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             text = f"{name} not finite at iteration {first}, for {reports} so far"
             return [self._information(view, window, "loss_goes_on", run, "workload", text, "the loss is finite")]
         ranks = sorted({other for at, which, other, _ in runs if (at, which) == (first, name)})
-        text = f"{name} of {said_ranks(ranks)} not finite at iteration {first}, for {reports}, and finite again"
+        text = f"{name} of {said_of(ranks)} not finite at iteration {first}, for {reports}, and finite again"
         return [self._information(view, window, "finite_again", run, "workload", text, "weights cannot be so again")]
 
     def _never(self, view: AttemptView, window: AttemptWindow, names: dict[str, tuple[int, int]]) -> Anomaly:
@@ -274,7 +274,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             text=f"{', '.join(names)} not finite " + (f"from iteration {iteration} on" if stays else f"at {iteration}"),
             peers=("finite before; " if before else "")
             + "the series was reported by "
-            + ", ".join(f"{said_ranks(self.state.finite[name])} ({name})" for name in names),
+            + ", ".join(f"{said_of(self.state.finite[name])} ({name})" for name in names),
             iteration=iteration,
             phase=view.phase,
             suspects=suspects,
@@ -290,7 +290,10 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     def _own(self, view: AttemptView, window: AttemptWindow, names: list[str], iteration: int) -> list[Suspect]:
         for name in names:
             showing = sorted(rank for rank, run in self.state.runs[name].items() if run.first == iteration)
-            peers = {rank: at for rank, at in self.state.finite[name].items() if rank not in showing}
+            if NOBODY in showing:
+                continue
+            finite = self.state.finite[name].items()
+            peers = {rank: at for rank, at in finite if rank not in showing and rank != NOBODY}
             # A peer that has not shown a finite value of that iteration may be no better.
             if any(at < iteration for at in peers.values()) or len(peers) + len(showing) < self.config.reporters:
                 continue
