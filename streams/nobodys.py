@@ -123,6 +123,9 @@ def _as_one(summaries: list[Window], series: list[Series]) -> Window | None:
         phase_time=max((one.phase_time for one in turned if one.phase_time is not None), default=None),
         iteration=latest[0],
         iteration_time=latest[1],
+        iteration_within_ns=max(
+            (one.iteration_within_ns for one in summaries if one.iteration == latest[0]), default=0
+        ),
         total_iterations=max((one.total_iterations or 0 for one in summaries), default=0) or None,
         series=series,
         finished=min((one.finished for one in summaries if one.finished is not None), default=None),

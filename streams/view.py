@@ -422,8 +422,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def iterated(self) -> int | None:
-        """When an iteration was last reported, by whomever."""
-        return max((time for time in (self.clock.time, self.heard) if time is not None), default=None)
+        """When an iteration was last reported, by whomever; null also where those of late have no time."""
+        own = self.clock.time if self.clock.is_timed else None
+        return max((time for time in (own, self.heard) if time is not None), default=None)
 
     @property
     def node_names(self) -> list[str]:

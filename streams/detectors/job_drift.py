@@ -250,6 +250,9 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         explained = self._explained(steps, window)
         together = "" if explained or first != shift else self._together(first, window)
         lasted = pace.time - first.time
+        if steps and not view.clock.is_timed:
+            # Where lines print no times, steps do.
+            lasted = int((pace.iteration - first.iteration) * shift.after * SECOND)
         warns = lasted >= self.config.least_s * SECOND and not explained and view.phase not in QUIET_PHASES
         severity: Severity = "warning" if warns else "info"
         return self.anomaly(

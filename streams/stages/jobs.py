@@ -12,6 +12,7 @@ from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.iterations import TIMED_NS
 from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
 from streams.merged_stacks import merged_stacks, what_it_says
@@ -121,7 +122,7 @@ class JobKeeper:
 
     def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> list[Output]:
         view = attempt.state.view
-        signs = bool(window.summaries or window.sightings or window.heard is not None)
+        signs = bool(window.summaries or window.sightings or window.nobodys is not None)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
         view.update(window)
         self._templates.note(window.attempt, window.printed)
@@ -176,8 +177,12 @@ class JobKeeper:
         measured = [one for one in nodes if one.measured]
         gpus = devices_of(views, ranked) if faults or changes or measured else {}
         users = {name: users_of(name, gpus) for name in self._attempts}
-        heard = [(one.identity.node, one.iteration_time) for one in nodes if one.iteration_time is not None]
-        nobodys = [one for one in nodes if one.phase or one.series]
+        heard = [
+            (one.identity.node, one.iteration_time)
+            for one in nodes
+            if one.iteration_time is not None and one.iteration_within_ns <= TIMED_NS
+        ]
+        nobodys = [one for one in nodes if one.series or one.phase_time is not None or one.finished is not None]
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         places = {name: self._places(name, ranked.get(name, [])) for name in self._attempts}

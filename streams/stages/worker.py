@@ -103,6 +103,7 @@ class _Draft:
         self.world_size: int | None = None
         self.iteration: int | None = None
         self.iteration_time: int | None = None
+        self.iteration_within_ns = 0
         self.phase_time: int | None = None
         self.total: int | None = None
         self.last_log: int | None = None
@@ -151,6 +152,7 @@ def _summary(
         phase_time=draft.phase_time,
         iteration=draft.iteration,
         iteration_time=draft.iteration_time,
+        iteration_within_ns=draft.iteration_within_ns,
         total_iterations=draft.total,
         log_records=draft.log_records,
         last_log=draft.last_log,
@@ -306,6 +308,7 @@ def _readings(draft: _Draft, state: WorkerState, event: events.Log, report: Repo
         draft.total = report.total or draft.total
         if draft.iteration is None or iteration >= draft.iteration:
             draft.iteration, draft.iteration_time = iteration, event.time
+            draft.iteration_within_ns = event.precision_ns if event.time_source == "inferred" else 0
             state.iteration = iteration
         _points(draft, state, event, iteration, report.readings)
     elif report.place == "present":
