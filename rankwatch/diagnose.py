@@ -21,7 +21,7 @@ from schemas.results import Incident
 from sinks.migrate import migrate
 from sinks.runs import Run, record_run
 from sinks.sink import Sink
-from streams import report
+from streams import judged, report
 from streams.config import StreamConfig
 from streams.driver import Driver
 from streams.library.known import Known
@@ -178,6 +178,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "job": {"id": diagnosis.recording.job},
         "inputs": inputs_json(diagnosis.inputs),
         "run_id": diagnosis.run_id,
+        "judged": judged.as_json(judged.judged(diagnosis.log)),
         "until": None if diagnosis.until is None else report.moment(diagnosis.until),
         "versions": diagnosis.versions,
         "incidents": [report.as_json(incident) for incident in diagnosis.incidents],

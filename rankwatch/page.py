@@ -7,6 +7,7 @@ import html
 from rankwatch.diagnose import Diagnosis
 from rankwatch.text import AXES, jobs_line, others, printable, since, stack_lines, suspect_line, where, who_prints
 from schemas.results import Anomaly, Incident
+from streams.judged import judged, said
 from streams.report import differences, moment
 
 _STYLE = """
@@ -57,7 +58,7 @@ def _page(diagnosis: Diagnosis) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rankwatch: {title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f"<h1>{title[0].upper()}{title[1:]}</h1><p class=quiet>{inputs.records} records from {inputs.files} files, "
-        f"run {diagnosis.run_id}.{until} "
+        f"run {diagnosis.run_id}.{until} Judged by: {escape(said(judged(diagnosis.log)))}. "
         f"Suspects are ranks that stand apart, never root causes.</p>{cards}{unused}</body></html>\n"
     )
 

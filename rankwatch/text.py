@@ -13,6 +13,7 @@ from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, since_iteration
+from streams.judged import judged, said
 from streams.report import differences, moment
 
 _COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
@@ -41,6 +42,7 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     """The whole report."""
     inputs = diagnosis.inputs
     out.print(f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
+    out.print(printable(f"judged by: {said(judged(diagnosis.log))}"))
     if diagnosis.until is not None:
         out.print(f"seen up to {moment(diagnosis.until)}")
     if diagnosis.library is not None:

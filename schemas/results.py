@@ -335,6 +335,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     (place in ``signatures``, iteration), each where it first came, chatter left out. ``timelines`` are those of the
     last steps for which there is room, ``sketches`` the profiles that were taken, in order of their times. Gauges are
     written as ``gauge_columns``; ``gauges`` is how they were said before, and read all the same: ask for ``measured``.
+    The line of ``iteration`` printed no time of its own if it may have come up to ``iteration_within_ns`` later than
+    ``iteration_time``.
     """
 
     id: str
@@ -345,6 +347,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     phase_time: int | None = None
     iteration: int | None = None
     iteration_time: int | None = None
+    iteration_within_ns: int = 0
     total_iterations: int | None = None
     log_records: int = 0
     last_log: int | None = None

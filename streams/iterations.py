@@ -9,6 +9,8 @@ import msgspec
 from schemas.results import Window
 from streams.lines.names import STEP_TIME, in_common
 
+TIMED_NS = 5_000_000_000
+"""A line whose time is known less well than this tells that an iteration came, and not when."""
 MOST_STEP_S = 86_400.0
 """A printed duration beyond this is not believed."""
 
@@ -18,6 +20,9 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     Any move counts, not only a higher number: steps are counted anew each epoch, and a rollback goes back. ``reached``
     is each rank's latest iteration, ``stride`` how many iterations the latest report told of.
+
+    A line that prints no time has that of one before it: the earliest that it may be. ``timed`` is the latest iteration
+    of which it is known when it came, ``untimed`` that of which it is not.
     """
 
     iteration: int | None = None
@@ -27,6 +32,16 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     steps: list[int] = []
     reached: dict[int, int] = {}
     stride: int = 1
+    timed: int | None = None
+    untimed: int | None = None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time of the latest iteration is known.
+
+        Where those without a time go no further than the next report that would have one, they show nothing else.
+        """
+        return self.untimed is None or (self.timed is not None and self.untimed < self.timed + self.stride)
 
     @property
     def step_ns(self) -> int | None:
@@ -53,6 +68,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
             if window.total_iterations is not None:
                 self.total = window.total_iterations
         self._stride(moved, back)
+        self._times(moved, back)
         numbers = [window.iteration for window in back or moved if window.iteration is not None]
         known = [] if back or self.iteration is None else [self.iteration]
         self.iteration = max([*numbers, *known], default=self.iteration)
@@ -72,6 +88,18 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         chain = [*before, *told]
         if len(chain) > 1:
             self.stride = chain[-1] - chain[-2]
+
+    def _times(self, moved: list[Window], back: list[Window]) -> None:
+        """Of which iterations it is known when they came; where they are counted anew, of those alone."""
+        if back:
+            self.timed = self.untimed = None
+        for window in back or moved:
+            if window.iteration is None:
+                continue
+            if window.iteration_within_ns > TIMED_NS:
+                self.untimed = max(window.iteration, self.untimed or 0)
+            else:
+                self.timed = max(window.iteration, self.timed or 0)
 
     def _since(self, iteration: int | None, time: int | None) -> list[int]:
         """How long an iteration took since an earlier state of the clock, where no window holds two of them."""

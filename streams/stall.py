@@ -1,5 +1,6 @@
 """Whether an attempt stands still: its iterations have stopped although its processes live.
 
+Iterations whose lines print no time may have gone on until now for all that is known, so they prove no stall.
 A stall says nothing about who; stacks and collectives contrast the ranks only while there is one.
 """
 
@@ -65,7 +66,7 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
 
 
 def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
-    if over(view) or suspended(view, window):
+    if over(view) or suspended(view, window) or not view.clock.is_timed:
         return None
     stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):

@@ -32,6 +32,7 @@ from streams.gauges import GaugeTable, gauge_table
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
+from streams.nobodys import NOBODY, Nobodys
 from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
 from streams.stacks import joined, telling
@@ -164,7 +165,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     """One attempt of a job, as far as closed windows tell.
 
     ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
-    worker whose rank is not known last reported an iteration. ``places`` is empty but where the view is written down.
+    worker whose rank is not known last reported an iteration, ``said_done`` when one said that training was done;
+    ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down.
     """
 
     job: str
@@ -180,6 +182,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     superseded: int | None = None
     node_life: dict[str, int] = {}
     heard: int | None = None
+    said_done: int | None = None
+    nobodys: Nobodys = msgspec.field(default_factory=Nobodys)
     places: list[StackSpan] = []
 
     def update(self, window: AttemptWindow) -> None:
@@ -198,12 +202,26 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             self._believe(summary.world_size)
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
+        self._nobodys(window.nobodys)
         self._node_side(window)
         # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
         kept = () if moved or self.layout != layout else ("_peers", "_coordinates")
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update(known)
+
+    def _nobodys(self, told: Window | None) -> None:
+        """Take in what workers without a rank tell: how far the job is, unless ranks themselves say so."""
+        if self.clock.reached.keys() - {NOBODY}:
+            self.clock.reached.pop(NOBODY, None)
+            self.phases.pop(NOBODY, None)
+        elif told is not None:
+            self.clock.advance([told])
+            self.phases[NOBODY] = told.phase
+            if told.phase_time is not None:
+                self.turned[NOBODY] = told.phase_time
+        if told is not None and told.finished is not None:
+            self.said_done = told.finished
 
     def _believe(self, world_size: int | None) -> None:
         if world_size is not None and 0 < world_size <= MOST_RANKS:
@@ -306,6 +324,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         if clock.total is not None and clock.iteration is not None and clock.iteration >= clock.total:
             return True
         ended = [member.finished for member in self.members.values() if member.finished is not None]
+        if self.said_done is not None and NOBODY in clock.reached:
+            ended.append(self.said_done)
         # Iterations after the word show that it did not mean the job.
         return bool(ended) and (clock.time is None or clock.time <= max(ended) + WORD_NS)
 
@@ -403,8 +423,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def iterated(self) -> int | None:
-        """When an iteration was last reported, by whomever."""
-        return max((time for time in (self.clock.time, self.heard) if time is not None), default=None)
+        """When an iteration was last reported, by whomever; null also where those of late have no time."""
+        own = self.clock.time if self.clock.is_timed else None
+        return max((time for time in (own, self.heard) if time is not None), default=None)
 
     @property
     def node_names(self) -> list[str]:
@@ -474,7 +495,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
     ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` the summaries of
     those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
-    when one of those workers last reported an iteration;
+    when one of those workers last reported an iteration, ``nobodys`` what they print, as one worker's window;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
     summaries once more.
@@ -494,6 +515,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     nodes: list[Window] = []
     users: dict[tuple[str, str], int] = {}
     heard: int | None = None
+    nobodys: Window | None = None
     stopped: int | None = None
     unavailable: bool = False
     contrast: HealthyContrast | None = None
@@ -522,6 +544,12 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                         found[one.name] = []
                     found[one.name].append((summary.identity.rank, one))
         return dict(sorted(found.items()))
+
+    @cached_property
+    def of_job(self) -> dict[str, list[tuple[int, Series]]]:
+        """The same with what is only known to be the job's, under ``NOBODY``; for whom nobody is named by it."""
+        told = {one.name: [(NOBODY, one)] for one in self.nobodys.series} if self.nobodys is not None else {}
+        return dict(sorted({**told, **self.series}.items())) if told else self.series
 
     def once(self, what: Hashable, view: AttemptView, find: Callable[[], T]) -> T:
         """What ``find`` finds out of the window and the view, found once however many ask for it."""

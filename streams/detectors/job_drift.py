@@ -23,6 +23,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.names import STEP_TIME, in_common
 from streams.lines.phases import QUIET_PHASES
+from streams.nobodys import NOBODY
 from streams.shift import Level, ShiftRule, Track, Watcher
 from streams.stall import over
 from streams.timers import kind_of_timer, scale_ns
@@ -125,7 +126,8 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a window, while a shift stands."""
-        turns = sorted({summary.phase_time for summary in window.summaries if summary.phase_time is not None})
+        told = window.summaries if window.nobodys is None else [*window.summaries, window.nobodys]
+        turns = sorted({summary.phase_time for summary in told if summary.phase_time is not None})
         self._drifted(window)
         since = self._batch_since(window)
         for name, series in self._speakers(window):
@@ -139,11 +141,11 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
     def _speakers(self, window: AttemptWindow) -> list[tuple[str, Series]]:
         """Each series as the rank has it whose word counts: the lowest that prints it, as long as it does."""
         counted = []
-        for name, told in window.series.items():
+        for name, told in window.of_job.items():
             if not common_of(name) or len(self.state.paces.keys() | {name}) > MOST_NAMES:
                 continue
             pace = self.state.paces.get(name)
-            speaker = pace.rank if pace is not None else -1
+            speaker = pace.rank if pace is not None else None
             rank, series = next((one for one in told if one[0] == speaker), None) or min(told, key=lambda one: one[0])
             self._listen(name, rank, window)
             if self.state.paces[name].rank == rank:
@@ -187,13 +189,13 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
 
     def _sizes(self, window: AttemptWindow) -> list[tuple[int, float]]:
         """Sizes of batches by iteration, as the lowest rank prints them, or by the samples so far."""
-        if told := window.series.get(BATCH):
+        if told := window.of_job.get(BATCH):
             _, series = min(told, key=lambda one: one[0])
             return [
                 (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
             ]
         found = []
-        if told := window.series.get(CONSUMED):
+        if told := window.of_job.get(CONSUMED):
             _, series = min(told, key=lambda one: one[0])
             for at, value in zip(series.iterations, series.values, strict=True):
                 before, after = self.state.consumed, (at, value) if value is not None else None
@@ -206,7 +208,11 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         pace = self.state.paces[name]
         watcher = self._watcher(name, pace)
         for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
-            if iteration < pace.iteration:
+            if iteration < pace.iteration and pace.rank == NOBODY:
+                # Nothing tells whether it is the same training that goes on: another's pace is no slowness.
+                pace = self.state.paces[name] = Pace(rank=NOBODY)
+                watcher = self._watchers[name] = Watcher(self.config.rule, pace.track)
+            elif iteration < pace.iteration:
                 # Counted anew or rolled back: what begins again warms up again.
                 pace.track.skipped = 0
             seconds = 0.0 if value is None else duration_of(name, value)
@@ -244,6 +250,9 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         explained = self._explained(steps, window)
         together = "" if explained or first != shift else self._together(first, window)
         lasted = pace.time - first.time
+        if steps and not view.clock.is_timed:
+            # Where lines print no times, steps do.
+            lasted = int((pace.iteration - first.iteration) * shift.after * SECOND)
         warns = lasted >= self.config.least_s * SECOND and not explained and view.phase not in QUIET_PHASES
         severity: Severity = "warning" if warns else "info"
         return self.anomaly(

@@ -72,7 +72,7 @@ class LossScale(JobDetector[LossScaleConfig, LossScaleState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """A finding in each window in which steps are still skipped, and in which the scale is still on its floor."""
         told: list[str] = []
-        for name, by_rank in window.series.items():
+        for name, by_rank in window.of_job.items():
             if _kind_of(name) and self._has_room(name):
                 _, lowest = min(by_rank, key=lambda one: one[0])
                 self._take(name, lowest)

@@ -19,6 +19,7 @@ from streams.checks import require
 from streams.complete_steps import Step, Steps
 from streams.detectors.registry import JobDetector, register
 from streams.forerunners import Alone, Forerunners
+from streams.nobodys import NOBODY
 from streams.numerics import kind_of, stages_of
 from streams.robust import spread, usual
 from streams.stall import over
@@ -139,7 +140,7 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
         return found
 
     def _collect(self, window: AttemptWindow) -> None:
-        for name, told in window.series.items():
+        for name, told in window.of_job.items():
             if kind_of(name) == "none" or not self._has_room(name):
                 continue
             course = self.state.courses.setdefault(name, Course())
@@ -249,7 +250,12 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
     def _ahead(self, view: AttemptView, name: str, rise: Rise) -> list[Suspect]:
         """The rank that rose before all others by its numbers and by its times, where no stage may have come first."""
         alone = rise.alone
-        if alone is None or stages_of(view) or not alone.leads(rise.iteration, view.clock.step_ns):
+        if (
+            alone is None
+            or alone.rank == NOBODY
+            or stages_of(view)
+            or not alone.leads(rise.iteration, view.clock.step_ns)
+        ):
             return []
         why = f"its own {name} rose at iteration {alone.iteration}, before that of any other rank"
         return [view.suspect(alone.rank, 0.8, why)]

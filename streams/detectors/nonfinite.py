@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.nobodys import NOBODY, said_of
 from streams.nonfinite_runs import Run, Runs, Seen
 from streams.numerics import concerns, earliest_stage, is_gradient, kind_of
 from streams.step_numbers import no_lead, numbering
@@ -61,7 +61,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite, or that they are finite again."""
-        told = [(rank, series) for name, reports in window.series.items() if concerns(name) for rank, series in reports]
+        told = [(rank, series) for name, reports in window.of_job.items() if concerns(name) for rank, series in reports]
         runs = self.state.runs
         seen = runs.take(told)
         bad = sorted({name for name, rank in seen.shown if not runs.harmless(name, rank, self.config.overflows)})
@@ -94,7 +94,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             text = f"{name} not finite at iteration {first}, for {reports} so far"
             return [self._told(view, window, "loss_goes_on", run, "workload", text, "the loss is finite")]
         ranks = sorted({other for at, which, other, _ in runs if (at, which) == (first, name)})
-        text = f"{name} of {said_ranks(ranks)} not finite at iteration {first}, for {reports}, and finite again"
+        text = f"{name} of {said_of(ranks)} not finite at iteration {first}, for {reports}, and finite again"
         return [self._told(view, window, "finite_again", run, "workload", text, "weights that are no numbers stay so")]
 
     def _went_back(self, view: AttemptView, window: AttemptWindow, seen: Seen) -> Anomaly:
@@ -158,7 +158,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             text=f"{', '.join(names)} not finite " + (f"from iteration {iteration} on" if stays else f"at {iteration}"),
             peers=("finite before; " if before else "")
             + "the series was reported by "
-            + ", ".join(f"{said_ranks(self.state.runs.finite[name])} ({name})" for name in names),
+            + ", ".join(f"{said_of(self.state.runs.finite[name])} ({name})" for name in names),
             iteration=iteration,
             phase=view.phase,
             suspects=suspects,
@@ -174,7 +174,10 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     def _own(self, view: AttemptView, window: AttemptWindow, names: list[str], iteration: int) -> list[Suspect]:
         for name in names:
             showing = sorted(rank for rank, run in self.state.runs.going[name].items() if run.first == iteration)
-            peers = {rank: at for rank, at in self.state.runs.finite[name].items() if rank not in showing}
+            if NOBODY in showing:
+                continue
+            finite = self.state.runs.finite[name].items()
+            peers = {rank: at for rank, at in finite if rank not in showing and rank != NOBODY}
             # A peer that has not shown a finite value of that iteration may be no better.
             if any(at < iteration for at in peers.values()) or len(peers) + len(showing) < self.config.reporters:
                 continue

@@ -72,7 +72,6 @@ class Reason(Enum):
     LITTLE_APART = "the job takes longer than before, and what tells ranks apart explains too little of it"
     NO_LONGER_APART = "the job takes longer than before, and ranks that stood apart no longer do"
     PORT_SLOWER = "a port of a node has fallen to a lower rate"
-    JOB_SLOWER = "the job takes longer than before, and nothing observed tells the ranks apart"
     MANY_SLOW = "too many are slow for one to be at fault"
     FUNCTION_APART = "a function takes longer on one than on others, and too little was profiled to judge by it"
     FUNCTION_NOT_TIMED = "a function takes longer on one than on others, and timers of all ranks' own work show nobody"

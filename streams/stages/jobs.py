@@ -12,6 +12,7 @@ from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.iterations import TIMED_NS
 from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
 from streams.merged_stacks import merged_stacks, what_it_says
@@ -123,7 +124,7 @@ class JobKeeper:
 
     def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> list[Output]:
         view = attempt.state.view
-        signs = bool(window.summaries or window.sightings)
+        signs = bool(window.summaries or window.sightings or window.nobodys is not None)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
         view.update(window)
         self._templates.note(window.attempt, window.printed)
@@ -167,8 +168,9 @@ class JobKeeper:
         ]
         self._open_attempts(start, ranked)
         if not self._attempts:
-            # An error of nobody known is one of the attempt that its log speaks of.
+            # An error of nobody known is one of the attempt that its log speaks of, and so is an iteration.
             told = [one for one, fatal in unplaced if fatal.role == "candidate" or loses_a_peer(fatal)]
+            told += [one.identity for one in nodes if one.iteration is not None]
             self._open_attempts(start, {one.attempt: [] for one in told})
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
@@ -178,7 +180,12 @@ class JobKeeper:
         measured = [one for one in nodes if one.measured]
         gpus = devices_of(views, ranked) if faults or changes or measured else {}
         users = {name: users_of(name, gpus) for name in self._attempts}
-        heard = [(one.identity.node, one.iteration_time) for one in nodes if one.iteration_time is not None]
+        heard = [
+            (one.identity.node, one.iteration_time)
+            for one in nodes
+            if one.iteration_time is not None and one.iteration_within_ns <= TIMED_NS
+        ]
+        nobodys = [one for one in nodes if one.series or one.phase_time is not None or one.finished is not None]
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         places = {name: self._places(name, ranked.get(name, [])) for name in self._attempts}
@@ -208,12 +215,21 @@ class JobKeeper:
                 unplaced=[(one.node, fatal) for one, fatal in unplaced if _is_among(one.node, places[name])],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 heard=max((time for node, time in heard if _is_among(node, places[name])), default=None),
+                nobodys=self._told_by_nobody(name, nobodys, ranked.get(name, []), places[name]),
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
                 printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),
             )
             for name, attempt in self._attempts.items()
         }
+
+    def _told_by_nobody(
+        self, name: str, nobodys: list[Window], ranked: list[Window], places: set[str] | None
+    ) -> Window | None:
+        """What workers without a rank print of an attempt, as one worker's window."""
+        told = [one for one in nobodys if _is_among(one.identity.node, places)]
+        printed = {series.name for one in ranked for series in one.series} if any(one.series for one in told) else set()
+        return self._attempts[name].state.view.nobodys.take(told, printed)
 
     def _places(self, name: str, summaries: list[Window]) -> set[str] | None:
         """The nodes that an attempt may run on, null for any: none once it was given up, all where some are unknown."""

@@ -181,7 +181,9 @@ class RankStage:
         ahead = sum(len(part.retimed) for _, part in items)
         worker = self._worker(key, window)
         summary, stamped = summarise(identity, worker.state, ordered, window, self.config, known)
-        drifts = [drift for detector in worker.detectors for drift in detector.observe(summary.series)]
+        # What no rank is known for is of several that may be compared with nobody, nor with their own past.
+        watched = worker.detectors if identity.rank is not None else []
+        drifts = [drift for detector in watched for drift in detector.observe(summary.series)]
         dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
         summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
         return [*stamped_outputs(identity, stamped, summary.id, time), summary_output(summary, time)]

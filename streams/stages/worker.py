@@ -103,6 +103,7 @@ class _Draft:
         self.world_size: int | None = None
         self.iteration: int | None = None
         self.iteration_time: int | None = None
+        self.iteration_within_ns = 0
         self.phase_time: int | None = None
         self.total: int | None = None
         self.last_log: int | None = None
@@ -151,6 +152,7 @@ def _summary(
         phase_time=draft.phase_time,
         iteration=draft.iteration,
         iteration_time=draft.iteration_time,
+        iteration_within_ns=draft.iteration_within_ns,
         total_iterations=draft.total,
         log_records=draft.log_records,
         last_log=draft.last_log,
@@ -213,8 +215,12 @@ def _taken(
             continue
         facts = next(of_log)
         if identity.rank is None:
-            if facts.ends or not facts.plain:
-                _node_line(draft, identity, state, event, facts)
+            trains = node.trains(identity, event)
+            if facts.ends or not facts.plain or (trains and not state.phase):
+                _node_line(draft, identity, state, event, facts, trains=trains)
+            if not trains:
+                stamped.append(replace(event, signature=facts.signature))
+                continue
         elif not facts.plain or event.iteration is not None or not state.phase:
             _training_line(draft, state, event, facts)
         iteration = state.iteration if event.iteration is None else event.iteration
@@ -246,28 +252,29 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.world_size = event.world_size or draft.world_size
 
 
-def _node_line(draft: _Draft, identity: Identity, state: WorkerState, event: events.Log, facts: Facts) -> None:
-    """A line of no rank: of a launcher, a kernel, or a worker whose rank is not known."""
+def _node_line(
+    draft: _Draft, identity: Identity, state: WorkerState, event: events.Log, facts: Facts, *, trains: bool
+) -> None:
+    """A line of no rank: of a launcher, a kernel, or a worker whose rank is not known, which ``trains``."""
     draft.exits.extend(exits_of(event))
     if stopped_by_owner(event.text):
         draft.stopped = min(event.time, draft.stopped or event.time)
-    if facts.turn == SHUTDOWN and node.trains(identity, event):
+    if facts.turn == SHUTDOWN and trains:
         state.ended = True
     if facts.trouble:
         node.take(draft.fatals, identity, event, ended=state.ended)
-    if facts.readings and node.trains(identity, event):
-        _heard(draft, state, event)
+    if not trains:
+        return
+    report, iteration = _turned(draft, state, event, facts)
+    if facts.turn == SHUTDOWN:
+        draft.finished = min(event.time, draft.finished or event.time)
+    if iteration is not None and report.readings:
+        state.ended = False
+    _readings(draft, state, event, report, iteration)
 
 
 def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> None:
-    report = report_of(event.text) if facts.readings else NOTHING
-    iteration = _reached(state, event, report)
-    turned = phase_after(
-        state.phase, iteration, turn=facts.turn, downloads=facts.downloads, reports=bool(report.readings)
-    )
-    if facts.turn or turned != state.phase:
-        draft.phase_time = event.time
-    state.phase = turned
+    report, iteration = _turned(draft, state, event, facts)
     if facts.trouble and _fatal(draft, state, event, facts):
         return
     if facts.turn == SHUTDOWN:
@@ -276,6 +283,24 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         draft.devices.add(device)
     if facts.layout:
         draft.layout.update(layout_of(event.text))
+    _readings(draft, state, event, report, iteration)
+
+
+def _turned(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> tuple[Report, int | None]:
+    """What a line reports and the iteration that it tells; the worker's phase goes on with it."""
+    report = report_of(event.text) if facts.readings else NOTHING
+    iteration = _reached(state, event, report)
+    turned = phase_after(
+        state.phase, iteration, turn=facts.turn, downloads=facts.downloads, reports=bool(report.readings)
+    )
+    if facts.turn or turned != state.phase:
+        draft.phase_time = event.time
+    state.phase = turned
+    return report, iteration
+
+
+def _readings(draft: _Draft, state: WorkerState, event: events.Log, report: Report, iteration: int | None) -> None:
+    """Take in what a line measures of an iteration."""
     if not report.readings:
         return
     if iteration is not None:
@@ -283,6 +308,7 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
         draft.total = report.total or draft.total
         if draft.iteration is None or iteration >= draft.iteration:
             draft.iteration, draft.iteration_time = iteration, event.time
+            draft.iteration_within_ns = event.precision_ns if event.time_source == "inferred" else 0
             state.iteration = iteration
         _points(draft, state, event, iteration, report.readings)
     elif report.place == "present":
@@ -302,14 +328,6 @@ def _fatal(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -
         return False
     draft.fatals.add(fatal)
     return True
-
-
-def _heard(draft: _Draft, state: WorkerState, event: events.Log) -> None:
-    """Somebody reports an iteration: nobody knows which rank, but the job goes on."""
-    iteration = _reached(state, event, report_of(event.text))
-    if iteration is not None and iteration >= (draft.iteration or 0):
-        draft.iteration, draft.iteration_time = iteration, event.time
-        state.ended = False
 
 
 def _reached(state: WorkerState, event: events.Log, report: Report) -> int | None:

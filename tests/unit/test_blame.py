@@ -636,6 +636,7 @@ def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
         exited={to[rank]: end for rank, end in known.exited.items()},
         spoke={to[rank]: time for rank, time in known.spoke.items()},
         repeated={to[rank]: time for rank, time in known.repeated.items()},
+        told={to[rank]: time for rank, time in known.told.items()},
     )
     decision = decide([renamed(one, to) for one in anomalies], renewed)
     assert (decision.reason, named(decision)) == (reason, sorted(to[rank] for rank in suspects))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from detection_support import at, closed, named, new_view, run, series, summary
+from detection_support import S, at, closed, named, new_view, run, series, summary
 
 from schemas.results import Anomaly, Drift
 from streams.detectors.job_drift import JobDrift
@@ -293,3 +293,12 @@ def test_names_are_bounded() -> None:
     run(detector, new_view(), windows({**many, STEP: noise(10)}))
     assert len(detector.state.paces) <= 8
     assert len(bytes(detector.snapshot())) < 100_000
+
+
+@pytest.mark.parametrize(("untimed", "severity"), [(False, "info"), (True, "warning")])
+def test_where_lines_print_no_times_a_shift_lasts_as_long_as_its_steps(untimed: bool, severity: str) -> None:
+    told = series("elapsed_time_per_iteration_ms", 1, [1000.0] * 40 + [1500.0] * 80, step_s=0)
+    within = 3600 * S if untimed else 0
+    window = closed([summary(0, iteration=120, iteration_time=at(0), iteration_within_ns=within, series=[told])])
+    ((found,),) = run(JobDrift(), new_view(), [window])
+    assert (found.grounds, found.severity) == ("job_shift", severity)

@@ -129,3 +129,33 @@ def test_frozen_needs_every_sampled_rank_frozen_and_one_sampled() -> None:
     assert frozen(closed([summary(0, **FROZEN), summary(1)]).summaries, StallRule())
     assert not frozen(closed([summary(0, **FROZEN), summary(1, **BUSY)]).summaries, StallRule())
     assert not frozen(still(2, 0).summaries, StallRule())
+
+
+@pytest.mark.parametrize(
+    ("within_s", "others", "stands"),
+    [
+        (0, False, True),
+        (3, False, True),
+        (60, False, False),
+        (3600, True, True),
+    ],
+)
+def test_iterations_without_a_time_prove_no_stall_unless_others_would_have_gone_on_by_then(
+    within_s: int, others: bool, stands: bool
+) -> None:
+    view = new_view()
+    windows = [
+        closed(
+            [
+                stepping(0, start, first=start + 1, iteration_within_ns=within_s * S),
+                stepping(1, start, first=start + 1) if others else summary(1, start),
+            ],
+            start,
+        )
+        for start in (0, 10)
+    ]
+    for window in [*windows, still(2, 20), still(2, 30), still(2, 40)]:
+        view.update(window)
+        last = window
+    assert (stall_of(view, last, StallRule()) is not None) == stands
+    assert (view.iterated is not None) == stands
