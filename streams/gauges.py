@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.packs import GaugePack
 from schemas.results import Gauges, Window
 
 MOST_METRICS = 1024
@@ -101,6 +102,7 @@ class PackedGauges:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, ...], list[str]] = {}
+        self._packs: dict[bytes, tuple[list[str], list[str], list[str]]] = {}
 
     def of(self, gauges: Gauges) -> Gauges:
         """The same gauges; their columns are not to be changed."""
@@ -114,6 +116,30 @@ class PackedGauges:
             maxima=array("d", gauges.maxima),
             firsts=array("d", gauges.firsts),
             lasts=array("d", gauges.lasts),
+        )
+
+    def unpacked(self, pack: GaugePack) -> Gauges:
+        """The gauges of a pack; their columns are not to be changed."""
+        words = bytes(pack.words)
+        shared = self._packs.get(words)
+        if shared is None:
+            names = pack.names
+            shared = self._packs[words] = (
+                self._shared(names.names),
+                self._shared(names.devices),
+                self._shared(names.units),
+            )
+        counts, (means, minima, maxima, firsts, lasts) = pack.columns()
+        return Gauges(
+            names=shared[0],
+            devices=shared[1],
+            units=shared[2],
+            counts=counts,
+            means=means,
+            minima=minima,
+            maxima=maxima,
+            firsts=firsts,
+            lasts=lasts,
         )
 
     def _shared(self, words: list[str]) -> list[str]:

@@ -55,7 +55,7 @@ class StepTables:
             if rank is None:
                 continue
             role = view.members[rank].identity.role
-            for series in summary.series:
+            for series in summary.reported:
                 told = (series.name, process_type, role)
                 if told not in columns:
                     columns[told] = _column_of(found, *told)

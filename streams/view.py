@@ -21,7 +21,6 @@ from schemas.results import (
     Exit,
     Fatal,
     HardwareChange,
-    Series,
     StackSpan,
     Suspect,
     SuspiciousTemplate,
@@ -34,6 +33,7 @@ from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
+from streams.series_table import Reports, series_table
 from streams.stacks import joined, telling
 
 T = TypeVar("T")
@@ -508,16 +508,9 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return gauge_table(with_devices(self.summaries, self.nodes, self.users) if self.users else self.summaries)
 
     @cached_property
-    def series(self) -> dict[str, list[tuple[int, Series]]]:
+    def series(self) -> dict[str, Reports]:
         """Each rank's series, by their names in order."""
-        found: dict[str, list[tuple[int, Series]]] = {}
-        for summary in self.summaries:
-            if summary.identity.rank is not None:
-                for one in summary.series:
-                    if one.name not in found:
-                        found[one.name] = []
-                    found[one.name].append((summary.identity.rank, one))
-        return dict(sorted(found.items()))
+        return series_table(self.summaries)
 
     def once(self, what: Hashable, view: AttemptView, find: Callable[[], T]) -> T:
         """What ``find`` finds out of the window and the view, found once however many ask for it."""

@@ -21,6 +21,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.names import STEP_TIME, in_common
 from streams.lines.phases import QUIET_PHASES
+from streams.series_table import Reports
 from streams.shift import Level, ShiftRule, Track, Watcher
 from streams.stall import over
 from streams.timers import scale_ns
@@ -129,29 +130,23 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
         And the iteration before which steps in this window are of another batch size.
         """
         found: dict[str, tuple[int, Series]] = {}
-        batches: dict[int, Series] = {}
-        for summary in window.summaries:
-            rank = summary.identity.rank
-            for series in summary.series if rank is not None else ():
-                if rank is not None and series.name == BATCH:
-                    batches.setdefault(rank, series)
-                elif rank is not None and self._counts(series.name, rank, found):
-                    found[series.name] = (rank, series)
+        for name, told in window.series.items():
+            if name != BATCH and common_of(name) and len({*self.state.paces, *found, name}) <= MOST_NAMES:
+                rank = self._speaker(name, told)
+                found[name] = (rank, told.of(rank))
         for name, (rank, _) in found.items():
             self._listen(name, rank, window)
-        since = self._batch(batches[min(batches)]) if batches else -1
+        batches = window.series.get(BATCH)
+        since = self._batch(batches.of(min(batches.ranks))) if batches else -1
         counted = [(name, one) for name, (rank, one) in sorted(found.items()) if self.state.paces[name].rank == rank]
         return counted, since
 
-    def _counts(self, name: str, rank: int, found: dict[str, tuple[int, Series]]) -> bool:
-        if not common_of(name):
-            return False
+    def _speaker(self, name: str, told: Reports) -> int:
+        """Whose word there is: the one that spoke before, else any; the lowest where nobody has spoken."""
         pace = self.state.paces.get(name)
-        if len(self.state.paces.keys() | found.keys() | {name}) > MOST_NAMES:
-            return False
-        if name not in found:
-            return True
-        return rank == pace.rank if pace is not None else rank < found[name][0]
+        if pace is None:
+            return min(told.ranks)
+        return pace.rank if pace.rank in told.ranks else told.ranks[0]
 
     def _listen(self, name: str, rank: int, window: AttemptWindow) -> None:
         """Whose word counts from now on; where it is another rank's, all begins anew."""

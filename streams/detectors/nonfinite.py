@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Series, Suspect
@@ -27,6 +28,7 @@ from streams.numerics import (
     kind_of,
     tells_skipped,
 )
+from streams.series_table import Block
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -71,6 +73,25 @@ def _values(series: Series) -> list[tuple[int, float]]:
     return [(at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None]
 
 
+def _parted(window: AttemptWindow) -> tuple[list[tuple[int, Series]], list[Block]]:
+    """The series that concern this, by rank; apart those of ranks that report finite numbers only, and no skips.
+
+    Of these all there is to know is how far they were finite: ten thousand ranks mostly are.
+    """
+    told: list[tuple[int, Series]] = []
+    plain: list[Block] = []
+    for name, reports in window.series.items():
+        if not concerns(name):
+            continue
+        if not (is_scale(name) or counts_skipped(name) or tells_skipped(name)) and all(
+            not block.nonfinite and np.isfinite(block.values).all() for block in reports.blocks
+        ):
+            plain += reports.blocks
+        else:
+            told += reports
+    return told, plain
+
+
 @register
 class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     """Watches losses and gradient norms."""
@@ -81,12 +102,12 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite."""
-        told = [(rank, series) for name, reports in window.series.items() if concerns(name) for rank, series in reports]
+        told, plain = _parted(window)
         skipped = self._skipped(told)
-        persists = self._persists(told, skipped)
+        persists = self._persists(told, skipped, plain)
         overflowed: list[tuple[int, int]] = []
         never: dict[str, tuple[int, int]] = {}
-        seen = reported = False
+        seen, reported = False, self._note_plain(plain)
         for rank, series in told:
             if not is_watched(series):
                 continue
@@ -124,6 +145,16 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         first = series.nonfinite[0][0]
         return self.state.finite.get(series.name, {}).get(rank, -1) >= 0 or min(fine, default=first) < first
 
+    def _note_plain(self, plain: list[Block]) -> bool:
+        """Take in who was finite all the time; returns whether a series of theirs is watched."""
+        watched = [block for block in plain if is_watched(block.series(0))]
+        for block in watched:
+            finite = self.state.finite.setdefault(block.name, {})
+            finite.update(dict.fromkeys(block.ranks, max(block.steps)))
+            first = block.steps[0]
+            self.state.since[block.name] = min(self.state.since.get(block.name, first), first)
+        return bool(watched)
+
     def _note(self, rank: int, name: str, fine: list[int]) -> None:
         finite = self.state.finite.setdefault(name, {})
         finite[rank] = max(fine, default=finite.get(rank, -1))
@@ -149,10 +180,12 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             yield iteration, last.get(rank, value), value
             last[rank] = value
 
-    def _persists(self, told: list[tuple[int, Series]], skipped: set[int]) -> bool:
+    def _persists(self, told: list[tuple[int, Series]], skipped: set[int], plain: list[Block]) -> bool:
         """Whether gradients have overflowed for so many steps in a row that a lower loss scale does not help."""
         bad: set[int] = set()
-        fine: set[int] = set()
+        fine = {
+            at for block in plain if is_gradient(block.name) and block.unit not in ("ms", "s") for at in block.steps
+        }
         for _, series in told:
             if is_gradient(series.name) and series.unit not in ("ms", "s"):
                 bad.update(at for at, _ in series.nonfinite if at in skipped)

@@ -123,7 +123,7 @@ class StageFrontier(JobDetector[StageFrontierConfig, StageFrontierState]):
 
     def _collected(self, window: AttemptWindow) -> dict[str, Columns]:
         """The readings of phases in this window and those that wait, by timer; nothing if the window has none."""
-        timers = [(summary.identity.rank, series) for summary in window.summaries for series in summary.series]
+        timers = [(summary.identity.rank, series) for summary in window.summaries for series in summary.reported]
         phases = set(phases_of({series.name for rank, series in timers if rank is not None}))
         if not phases:
             return {}

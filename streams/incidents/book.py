@@ -229,7 +229,7 @@ def _begun(decision: Decision, incident: Open) -> Decision:
 
 def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
     """Whether most ranks say in this window how long their own work takes."""
-    telling = {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
+    telling = {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank in told.ranks}
     return 2 * len(telling) > len(view.members)
 
 
