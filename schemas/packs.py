@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Annotated, TypeVar
 
@@ -28,7 +28,7 @@ Row = tuple[str, str, list[int], list[int], list[float | None], list[tuple[int, 
 """Name, unit, iterations, times, values and what is not finite, as a ``Series`` has them."""
 
 
-class SeriesNames(msgspec.Struct, frozen=True, gc=False):
+class SeriesNames(msgspec.Struct, frozen=True, dict=True):
     """Series in order. An axis is so many readings, its iterations and times; each series has one of the ``axes``."""
 
     names: list[str]
@@ -40,12 +40,12 @@ class SeriesNames(msgspec.Struct, frozen=True, gc=False):
         if not len(self.names) == len(self.units) == len(self.axes) or max(self.axes, default=0) >= len(self.lengths):
             raise ValueError("names, units and axes of series do not belong together")
 
-    @property
+    @cached_property
     def starts(self) -> list[int]:
         """Where each axis begins among the iterations, and behind them where the last one ends."""
         return _sums(self.lengths)
 
-    @property
+    @cached_property
     def value_starts(self) -> list[int]:
         """The same for each series among the values."""
         return _sums([self.lengths[axis] for axis in self.axes])
@@ -78,7 +78,7 @@ class SeriesPack(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, 
 
     def __post_init__(self) -> None:
         names = self.names
-        axes, values = WORD * sum(names.lengths), WORD * names.value_starts[-1]
+        axes, values = WORD * names.starts[-1], WORD * names.value_starts[-1]
         if not len(self.iterations) == len(self.times) == axes or len(self.values) != values:
             raise ValueError("a pack of series of another length")
 
@@ -93,6 +93,13 @@ class SeriesPack(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, 
         iterations, times = whole_numbers(self.iterations), whole_numbers(self.times)
         for start, stop in pairwise(starts):
             yield iterations[start:stop], times[start:stop]
+
+    def spans(self) -> Iterator[tuple[int, int, int, int]]:
+        """The first and the last iteration of each axis, and when these were."""
+        starts = self.names.starts
+        for start, behind in pairwise(starts):
+            first, last = WORD * start, WORD * (behind - 1)
+            yield _at(self.iterations, first), _at(self.iterations, last), _at(self.times, first), _at(self.times, last)
 
     def rows(self) -> Iterator[Row]:
         """Series by series."""
@@ -168,6 +175,10 @@ def _in_order(found: array[Number]) -> array[Number]:
     if sys.byteorder == "big":
         found.byteswap()
     return found
+
+
+def _at(data: bytes, place: int) -> int:
+    return int.from_bytes(data[place : place + WORD], "little", signed=True)
 
 
 def _is_finite(value: float) -> bool:

@@ -87,11 +87,18 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for (names, devices), columns in self.alike.items():
             pairs = list(zip(names, devices, strict=True))
             kept = [at for at, pair in enumerate(pairs) if pair in place]
-            packed = b"".join([array("d", getattr(self.rows[column], name)) for column in columns])
-            values = np.frombuffer(packed).reshape(len(columns), len(pairs))
-            matrix[np.ix_([place[pairs[at]] for at in kept], columns)] = values[:, kept].T
+            values = np.frombuffer(b"".join(self._told(name, columns))).reshape(len(columns), len(pairs))
+            rows = [place[pairs[at]] for at in kept]
+            if columns == list(range(len(self.ranks))):
+                matrix[rows] = values.T[kept]
+            else:
+                matrix[np.ix_(rows, columns)] = values[:, kept].T
         matrix.flags.writeable = False
         return matrix
+
+    def _told(self, name: Column, places: Sequence[int]) -> list[array[float]]:
+        found = [getattr(self.rows[place], name) for place in places]
+        return [one if isinstance(one, array) and one.typecode == "d" else array("d", one) for one in found]
 
 
 class PackedGauges:
@@ -191,7 +198,7 @@ def _called(alike: Mapping[Layout, list[int]]) -> dict[Layout, list[int]]:
             others[name] += 1
             called.append(OWN if not place else f"device {place}" if place < MOST_DEVICES else LEFT_OUT)
         found.setdefault((names, tuple(called)), []).extend(places)
-    return found
+    return {layout: sorted(places) for layout, places in found.items()}
 
 
 def _common(alike: Mapping[Layout, Sequence[int]]) -> dict[str, set[str]]:

@@ -9,7 +9,7 @@ import msgspec
 from schemas.packs import whole_numbers
 from schemas.results import Window
 from streams.lines.names import STEP_TIME, in_common
-from streams.packing import axes_of, pack_of
+from streams.packing import pack_of
 
 MOST_STEP_S = 86_400.0
 """A printed duration beyond this is not believed."""
@@ -89,7 +89,8 @@ class ProgressClock(msgspec.Struct, kw_only=True):
             return False
         if self.reached.get(rank) != window.iteration:
             return True
-        return any(iterations[0] != iterations[-1] for iterations, _ in axes_of(window))
+        pack = pack_of(window)
+        return pack is not None and any(first != last for first, last, _, _ in pack.spans())
 
     def _went_back(self, window: Window) -> bool:
         before = self.reached.get(window.identity.rank if window.identity.rank is not None else -1)
@@ -104,10 +105,10 @@ def _told(windows: list[Window]) -> set[int]:
 
 def _step_of(window: Window) -> int | None:
     """How long an iteration took in this window (ns): by the times of its lines, else as they print it."""
-    for iterations, times in axes_of(window):
-        span = iterations[-1] - iterations[0]
-        if span > 0 and times[-1] > times[0]:
-            return max((times[-1] - times[0]) // span, 1)
+    pack = pack_of(window)
+    for first, last, began, ended in pack.spans() if pack is not None else ():
+        if last > first and ended > began:
+            return max((ended - began) // (last - first), 1)
     printed = [
         found[1]
         for series in window.reported

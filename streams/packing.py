@@ -32,12 +32,6 @@ def pack_of(summary: Window) -> SeriesPack | None:
     return pack_of_series(telling) if telling else None
 
 
-def axes_of(summary: Window) -> list[tuple[Sequence[int], Sequence[int]]]:
-    """Iterations and times of a window's series, each pair once, in the order of the series."""
-    pack = pack_of(summary)
-    return [] if pack is None else list(pack.axes())
-
-
 def pack_of_series(series: Sequence[Series]) -> SeriesPack:
     """The series packed; those of one line have their iterations and times once.
 
