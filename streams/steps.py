@@ -131,6 +131,11 @@ class StepTable:
 
     def _columns(self, ranks: list[int]) -> npt.NDArray[np.int64]:
         new = [rank for rank in ranks if rank not in self._place]
+        if new:
+            self._add(new)
+        return np.array([self._place[rank] for rank in ranks])
+
+    def _add(self, new: list[int]) -> None:
         self._place.update({rank: len(self.ranks) + at for at, rank in enumerate(new)})
         self.ranks += new
         self._latest = np.append(self._latest, np.full(len(new), -1))
@@ -139,7 +144,6 @@ class StepTable:
         self._base = np.append(self._base, np.zeros(len(new), dtype=np.uint16))
         self._codes = np.pad(self._codes, ((0, 0), (0, len(new))))
         self.flags = np.pad(self.flags, ((0, 0), (0, len(new))))
-        return np.array([self._place[rank] for rank in ranks])
 
     def _forget(self) -> None:
         """Without the ranks of which nothing has come for long."""
