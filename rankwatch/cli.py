@@ -126,16 +126,18 @@ def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
 def _run_diagnose(arguments: argparse.Namespace) -> int:
     from producers.recording import read_recording
     from rankwatch import diagnose, library, page, text
-    from rankwatch.progress import watching
+    from rankwatch.progress import watching, working
 
     until = None if arguments.until is None else parse_time(arguments.until)
     _check_address(arguments.clickhouse)
     healthy = library.given(arguments.baseline, arguments.library)
     out, errors = text.console(), text.console(stderr=True)
-    recording = read_recording(arguments.folder)
+    with working(errors, "reading"):
+        recording = read_recording(arguments.folder)
     with watching(out, errors, *recording.span, feed=False) as watch:
         found = diagnose.run(recording, until=until, watch=watch, library=healthy)
-    _store(found, arguments.clickhouse)
+    with working(errors, "storing"):
+        _store(found, arguments.clickhouse)
     if arguments.format == "json":
         print(json.dumps(diagnose.as_json(found), indent=1, ensure_ascii=not _speaks_unicode()))
     elif arguments.format == "html":

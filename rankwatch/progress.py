@@ -1,4 +1,4 @@
-"""A progress bar over event time, on terminals only."""
+"""A progress bar over event time, and a line for what has no such measure, on terminals only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from streams.report import moment
 
 
 @contextmanager
+def working(bar: Console, what: str) -> Iterator[None]:
+    """Says what is being done for as long as it lasts."""
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), console=bar, transient=True, disable=not bar.is_terminal
+    ) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+@contextmanager
 def watching(out: Console, bar: Console, first: int, last: int, *, feed: bool) -> Iterator[Watch]:
     """A watcher that advances a bar from ``first`` to ``last`` (ns) and, with ``feed``, prints each revision."""
     # On a terminal both go through one console, or lines and bar would write over each other.
-    bar = out if out.is_terminal else bar
+    bar = out if feed and out.is_terminal else bar
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=bar, transient=True, disable=not bar.is_terminal) as progress:
         task = progress.add_task("streaming", total=max(last - first, 1))

@@ -11,6 +11,7 @@ import msgspec
 from schemas.events import Frame, Int64, Timeline
 from schemas.identity import Identity
 from schemas.members import Members
+from schemas.packs import GaugePack, SeriesPack
 
 Symptom = Literal["hang", "crash", "slowdown", "numerics", "memory"]
 Area = Literal[
@@ -137,6 +138,23 @@ def gauges_of(rows: Sequence[Gauge]) -> Gauges:
         maxima=[row.maximum for row in ordered],
         firsts=[row.first for row in ordered],
         lasts=[row.last for row in ordered],
+    )
+
+
+def _unpacked(pack: GaugePack) -> Gauges:
+    names = pack.names
+    counts, columns = pack.columns()
+    means, minima, maxima, firsts, lasts = map(list, columns)
+    return Gauges(
+        names=names.names,
+        devices=names.devices,
+        units=names.units,
+        counts=list(counts),
+        means=means,
+        minima=minima,
+        maxima=maxima,
+        firsts=firsts,
+        lasts=lasts,
     )
 
 
@@ -333,8 +351,9 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``devices`` are the PCI ids of what it said that it uses, ``sampled_devices`` those of what its processes sampled;
     ``dropped`` counts by reason what was left out or re-timed. ``tail`` is the order of its lines: the last pairs of
     (place in ``signatures``, iteration), each where it first came, chatter left out. ``timelines`` are those of the
-    last steps for which there is room, ``sketches`` the profiles that were taken, in order of their times. Gauges are
-    written as ``gauge_columns``; ``gauges`` is how they were said before, and read all the same: ask for ``measured``.
+    last steps for which there is room, ``sketches`` the profiles that were taken, in order of their times. Series and
+    gauges are written as ``series_pack`` and ``gauge_pack``. How they were said before is read all the same, ``series``
+    and ``gauges`` row by row, ``gauge_columns`` without packing: ask for ``reported`` and ``measured``.
     The line of ``iteration`` printed no time of its own if it may have come up to ``iteration_within_ns`` later than
     ``iteration_time``.
     """
@@ -363,6 +382,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     series: list[Series] = []
     gauges: list[Gauge] = []
     gauge_columns: Gauges = Gauges()
+    series_pack: SeriesPack | None = None
+    gauge_pack: GaugePack | None = None
     stacks: list[StackSpan] = []
     fatals: list[Fatal] = []
     exits: list[Exit] = []
@@ -377,8 +398,20 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     dropped: dict[str, int] = {}
 
     @property
+    def reported(self) -> list[Series]:
+        """The series, in whichever way they are said."""
+        if self.series_pack is None:
+            return self.series
+        return [
+            Series(name=name, unit=unit, iterations=iterations, times=times, values=values, nonfinite=nonfinite)
+            for name, unit, iterations, times, values, nonfinite in self.series_pack.rows()
+        ]
+
+    @property
     def measured(self) -> Gauges:
         """The gauges, in whichever way they are said."""
+        if self.gauge_pack is not None:
+            return _unpacked(self.gauge_pack)
         return gauges_of(self.gauges) if self.gauges and not self.gauge_columns else self.gauge_columns
 
 

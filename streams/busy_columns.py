@@ -71,6 +71,8 @@ class BusyColumns:
         self._cpu = np.concatenate([self._cpu, used])[-most:]
 
     def _add(self, ranks: list[int]) -> None:
+        if not ranks:
+            return
         self._place.update({rank: len(self.ranks) + at for at, rank in enumerate(ranks)})
         self.ranks += ranks
         self._counts = np.pad(self._counts, ((0, 0), (0, len(ranks)), (0, 0)))

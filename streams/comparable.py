@@ -69,9 +69,12 @@ def _units(table: GaugeTable) -> tuple[list[str], NDArray[np.bool_]]:
     told: list[tuple[list[int], list[int], list[str]]] = []
     for (names, devices), columns in table.alike.items():
         at = [place.get(pair, -1) for pair in zip(names, devices, strict=True)]
-        alike: dict[tuple[str, ...], list[int]] = {}
+        shared: dict[int, list[int]] = {}
         for column in columns:
-            alike.setdefault(tuple(table.rows[column].units), []).append(column)
+            shared.setdefault(id(table.rows[column].units), []).append(column)
+        alike: dict[tuple[str, ...], list[int]] = {}
+        for who in shared.values():
+            alike.setdefault(tuple(table.rows[who[0]].units), []).extend(who)
         for units, who in alike.items():
             told.append((at, who, list(units)))
             for row, unit in zip(at, units, strict=True):

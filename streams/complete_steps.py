@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from statistics import median
 
 import msgspec
+import numpy as np
 
 from schemas.results import Series
+from streams.series_table import Reports
 
 MOST_PENDING = 512
 MOST_WAITING = 262_144
@@ -58,7 +60,7 @@ class Steps(msgspec.Struct, kw_only=True):
     reporters: dict[int, tuple[int, int]] = {}
     judged_to: int = -1
 
-    def take(self, told: list[tuple[int, Series]], end: int) -> bool:
+    def take(self, told: Reports, end: int) -> bool:
         """One window's reports; returns whether most ranks stand before what was judged, so that all begins anew."""
         groups = list(_together(told))
         latest: dict[int, tuple[int, int]] = {}
@@ -106,15 +108,24 @@ class Steps(msgspec.Struct, kw_only=True):
         return ready[::-1]
 
 
-def _together(told: list[tuple[int, Series]]) -> Iterator[tuple[list[int], Series, list[int]]]:
+def _together(told: Reports) -> Iterator[tuple[list[int], Series, list[int]]]:
     """The ranks that show the same, what it is, and the earliest time of each value."""
-    alike: dict[tuple[tuple[int, ...], tuple[float | None, ...]], list[tuple[int, Series]]] = {}
-    for rank, series in told:
-        alike.setdefault((tuple(series.iterations), tuple(series.values)), []).append((rank, series))
+    alike: dict[tuple[tuple[int, ...], bytes], dict[int, list[int]]] = {}
+    for number, block in enumerate(told.blocks):
+        steps = tuple(block.steps)
+        # Nothing below zero is nothing.
+        for at, values in enumerate(block.values + 0.0):
+            alike.setdefault((steps, values.tobytes()), {}).setdefault(number, []).append(at)
+    groups = []
     for found in alike.values():
-        if len(found) == 1:
-            ((rank, one),) = found
-            yield [rank], one, one.times
-            continue
-        times = [min(each) for each in zip(*(series.times for _, series in found), strict=True)]
-        yield [rank for rank, _ in found], found[0][1], times
+        parts = [(told.blocks[number], at) for number, at in found.items()]
+        who = sorted(
+            (int(place), block.ranks[one])
+            for block, at in parts
+            for one, place in zip(at, block.places[at], strict=True)
+        )
+        times = np.min([block.times[at].min(axis=0) for block, at in parts], axis=0)
+        series = parts[0][0].series(parts[0][1][0])
+        groups.append((who[0][0], [rank for _, rank in who], series, times.tolist()))
+    for _, ranks, series, earliest in sorted(groups, key=lambda one: one[0]):
+        yield ranks, series, earliest

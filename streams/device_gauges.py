@@ -41,7 +41,9 @@ def with_devices(
     for summary in summaries:
         told = [] if summary.identity.rank is None else found.get(summary.identity.rank, [])
         columns = _merged(told, summary.measured, merged) if told else None
-        given.append(msgspec.structs.replace(summary, gauge_columns=columns, gauges=[]) if columns else summary)
+        given.append(
+            msgspec.structs.replace(summary, gauge_columns=columns, gauges=[], gauge_pack=None) if columns else summary
+        )
     return given
 
 
@@ -56,7 +58,7 @@ def without_devices(nodes: Sequence[Window], users: Mapping[tuple[str, str], int
             if unit not in _NO_AMOUNTS and device not in owners
         ]
         kept = Gauges(**{name: [getattr(measured, name)[at] for at in rows] for name in Gauges.__struct_fields__})
-        found.append(msgspec.structs.replace(node, gauge_columns=kept, gauges=[]))
+        found.append(msgspec.structs.replace(node, gauge_columns=kept, gauges=[], gauge_pack=None))
     return found
 
 

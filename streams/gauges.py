@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.packs import GaugePack
 from schemas.results import Gauges, Window
 
 MOST_METRICS = 1024
@@ -95,11 +96,18 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for (names, devices), columns in self.alike.items():
             pairs = list(zip(names, devices, strict=True))
             kept = [at for at, pair in enumerate(pairs) if pair in place]
-            packed = b"".join([array("d", getattr(self.rows[column], name)) for column in columns])
-            values = np.frombuffer(packed).reshape(len(columns), len(pairs))
-            matrix[np.ix_([place[pairs[at]] for at in kept], columns)] = values[:, kept].T
+            values = np.frombuffer(b"".join(self._told(name, columns))).reshape(len(columns), len(pairs))
+            rows = [place[pairs[at]] for at in kept]
+            if columns == list(range(len(self.ranks))):
+                matrix[rows] = values.T[kept]
+            else:
+                matrix[np.ix_(rows, columns)] = values[:, kept].T
         matrix.flags.writeable = False
         return matrix
+
+    def _told(self, name: Column, places: Sequence[int]) -> list[array[float]]:
+        found = [getattr(self.rows[place], name) for place in places]
+        return [one if isinstance(one, array) and one.typecode == "d" else array("d", one) for one in found]
 
 
 class PackedGauges:
@@ -110,6 +118,7 @@ class PackedGauges:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, ...], list[str]] = {}
+        self._packs: dict[bytes, tuple[list[str], list[str], list[str]]] = {}
 
     def of(self, gauges: Gauges) -> Gauges:
         """The same gauges; their columns are not to be changed."""
@@ -123,6 +132,30 @@ class PackedGauges:
             maxima=array("d", gauges.maxima),
             firsts=array("d", gauges.firsts),
             lasts=array("d", gauges.lasts),
+        )
+
+    def unpacked(self, pack: GaugePack) -> Gauges:
+        """The gauges of a pack; their columns are not to be changed."""
+        words = bytes(pack.words)
+        shared = self._packs.get(words)
+        if shared is None:
+            names = pack.names
+            shared = self._packs[words] = (
+                self._shared(names.names),
+                self._shared(names.devices),
+                self._shared(names.units),
+            )
+        counts, (means, minima, maxima, firsts, lasts) = pack.columns()
+        return Gauges(
+            names=shared[0],
+            devices=shared[1],
+            units=shared[2],
+            counts=counts,
+            means=means,
+            minima=minima,
+            maxima=maxima,
+            firsts=firsts,
+            lasts=lasts,
         )
 
     def _shared(self, words: list[str]) -> list[str]:
@@ -174,7 +207,7 @@ def _called(alike: Mapping[Layout, list[int]]) -> dict[Layout, list[int]]:
             others[name] += 1
             called.append(OWN if not place else f"device {place}" if place < MOST_DEVICES else None)
         found.setdefault((names, tuple(called)), []).extend(places)
-    return found
+    return {layout: sorted(places) for layout, places in found.items()}
 
 
 def _common(alike: Mapping[Layout, Sequence[int]]) -> dict[str, set[str]]:

@@ -6,8 +6,10 @@ from statistics import median
 
 import msgspec
 
+from schemas.packs import whole_numbers
 from schemas.results import Window
 from streams.lines.names import STEP_TIME, in_common
+from streams.packing import pack_of
 
 TIMED_NS = 5_000_000_000
 """A line whose time is known less well than this tells that an iteration came, and not when."""
@@ -115,7 +117,8 @@ class ProgressClock(msgspec.Struct, kw_only=True):
             return False
         if self.reached.get(rank) != window.iteration:
             return True
-        return any(series.iterations[0] != series.iterations[-1] for series in window.series)
+        pack = pack_of(window)
+        return pack is not None and any(first != last for first, last, _, _ in pack.spans())
 
     def _went_back(self, window: Window) -> bool:
         before = self.reached.get(window.identity.rank if window.identity.rank is not None else -1)
@@ -124,25 +127,19 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
 def _told(windows: list[Window]) -> set[int]:
     """The iterations that their series tell of; nearly all tell of the same."""
-    found: set[int] = set()
-    last: list[int] = []
-    for window in windows:
-        for series in window.series:
-            if series.iterations != last:
-                last = series.iterations
-                found.update(last)
-    return found
+    packs = [pack for window in windows if (pack := pack_of(window)) is not None]
+    return set().union(*(whole_numbers(iterations) for iterations in {pack.iterations for pack in packs}))
 
 
 def _step_of(window: Window) -> int | None:
     """How long an iteration took in this window (ns): by the times of its lines, else as they print it."""
-    for series in window.series:
-        span = series.iterations[-1] - series.iterations[0]
-        if span > 0 and series.times[-1] > series.times[0]:
-            return max((series.times[-1] - series.times[0]) // span, 1)
+    pack = pack_of(window)
+    for first, last, began, ended in pack.spans() if pack is not None else ():
+        if last > first and ended > began:
+            return max((ended - began) // (last - first), 1)
     printed = [
         found[1]
-        for series in window.series
+        for series in window.reported
         for value in series.values
         if value is not None and (found := in_common(series.name, value)) is not None and found[0] == STEP_TIME
     ]

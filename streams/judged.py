@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from schemas.identity import Identity
+from schemas.packs import SeriesPack
 from schemas.ports import Log
+from schemas.results import Series
 from streams.detectors.job_drift import common_of
 from streams.numerics import is_scale, kind_of
 from streams.timers import kind_of_timer
@@ -21,27 +23,31 @@ SHOWN = 4
 _KINDS = ("loss", "gradient norm", "loss scale", "pace")
 
 
-class _Series(msgspec.Struct):
-    name: str
-    iterations: list[int] = []
-
-
-class _Gauges(msgspec.Struct, frozen=True):
-    names: list[msgspec.Raw] = []
-
-
 class _Window(msgspec.Struct):
     """What of a window is asked for; the rest is not decoded."""
 
     identity: Identity
     iteration: int | None = None
-    series: list[_Series] = []
+    series: list[Series] = []
+    series_pack: SeriesPack | None = None
     stacks: list[msgspec.Raw] = []
     collectives: list[msgspec.Raw] = []
     operations: list[msgspec.Raw] = []
     sketches: list[msgspec.Raw] = []
     timelines: list[msgspec.Raw] = []
-    gauge_columns: _Gauges = _Gauges()
+    gauge_pack: dict[str, msgspec.Raw] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its series."""
+        return [one.name for one in self.series] if self.series_pack is None else self.series_pack.names.names
+
+    @property
+    def firsts(self) -> Iterator[int]:
+        """The first iteration of each."""
+        if self.series_pack is not None:
+            return (first for first, _, _, _ in self.series_pack.spans())
+        return (one.iterations[0] for one in self.series if one.iterations)
 
     @property
     def layers(self) -> dict[str, bool]:
@@ -50,7 +56,7 @@ class _Window(msgspec.Struct):
             "stacks": bool(self.stacks),
             "collectives": bool(self.collectives or self.operations),
             "profiles": bool(self.sketches or self.timelines),
-            "metrics": bool(self.gauge_columns.names),
+            "metrics": bool(self.gauge_pack),
         }
 
 
@@ -83,15 +89,15 @@ def judged(log: Log) -> Judged:
         who = identity.job, identity.worker
         if window.iteration is not None:
             steps.add(window.iteration)
-            steps.update(one.iterations[0] for one in window.series if one.iterations)
-        names.update(one.name for one in window.series)
+            steps.update(window.firsts)
+        names.update(window.names)
         if identity.rank is None:
             nobodys = nobodys or window.iteration is not None
             continue
         ranks.add(who)
         if window.iteration is not None:
             iterating.add(who)
-        if any(_is_timer(one.name) for one in window.series):
+        if any(map(_is_timer, window.names)):
             timed.add(who)
         for layer, seen in window.layers.items():
             if seen:

@@ -77,7 +77,7 @@ def said_of(ranks: Iterable[int]) -> str:
 def _points(summaries: Iterable[Window]) -> dict[str, list[Point]]:
     found: dict[str, list[Point]] = {}
     for summary in summaries:
-        for series in summary.series:
+        for series in summary.reported:
             reasons = dict(series.nonfinite)
             found.setdefault(series.name, []).extend(
                 (at, time, value, reasons.get(at, "") if value is None else "", series.unit)

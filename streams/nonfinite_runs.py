@@ -7,12 +7,14 @@ that overflows is part of training, the step is skipped and the loss scale goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
+import numpy as np
 
 from schemas.results import Series
 from streams.numerics import counts_skipped, is_gradient, is_scale, is_watched, kind_of, tells_skipped
+from streams.series_table import Block, Reports
 
 MOST_PASSED = 64
 
@@ -61,16 +63,30 @@ class Runs(msgspec.Struct, kw_only=True):
     vouched: dict[str, int] = {}
     passed: dict[str, list[int]] = {}
 
-    def take(self, told: list[tuple[int, Series]]) -> Seen:
-        """One window's reports of all ranks."""
+    def take(self, told: Mapping[str, Reports]) -> Seen:
+        """One window's reports of all ranks by name."""
         skipped = self._skipped(told)
         seen = Seen()
-        for rank, series in told:
-            if is_watched(series):
-                seen.reported = True
+        for name, reports in told.items():
+            watched = [block for block in reports.blocks if is_watched(name, block.unit)]
+            seen.reported = seen.reported or bool(watched)
+            # Of ranks that are finite all there is to know is up to where: ten thousand mostly are.
+            if name not in self.going and not any(block.nonfinite for block in watched):
+                self._note(watched)
+                continue
+            for rank, series in Reports(watched):
                 self._take(rank, series, skipped, seen)
-        self._vouch(told)
+        self._vouch([block for reports in told.values() for block in reports.blocks])
         return seen
+
+    def _note(self, finite: list[Block]) -> None:
+        """Take in who was finite all the time."""
+        for block in finite:
+            self.finite.setdefault(block.name, {}).update(dict.fromkeys(block.ranks, max(block.steps)))
+            self._since(block.name, block.steps[0])
+
+    def _since(self, name: str, iteration: int) -> None:
+        self.since[name] = min(self.since.get(name, iteration), iteration)
 
     def _take(self, rank: int, series: Series, skipped: set[int], seen: Seen) -> None:
         """One rank's reports in order; a run is over with the first that is finite."""
@@ -102,7 +118,7 @@ class Runs(msgspec.Struct, kw_only=True):
             seen.shown += [(name, rank)] * shown
         finite[rank] = max(fine, default=finite.get(rank, -1))
         if fine:
-            self.since[name] = min(self.since.get(name, fine[0]), fine[0])
+            self._since(name, fine[0])
 
     def _keep(self, name: str, rank: int, run: Run | None) -> None:
         runs = self.going.setdefault(name, {})
@@ -118,21 +134,21 @@ class Runs(msgspec.Struct, kw_only=True):
         if rank not in passed:
             self.passed[name] = [*passed, rank][-MOST_PASSED:]
 
-    def _vouch(self, told: list[tuple[int, Series]]) -> None:
+    def _vouch(self, told: Iterable[Block]) -> None:
         """Up to which iteration a loss is finite: weights that were no numbers before it would have shown there.
 
         Exactly 0 does not count: some print that for a loss that is no number.
         """
-        losses = [series for _, series in told if kind_of(series.name) == "loss"]
+        losses = [block for block in told if kind_of(block.name) == "loss"]
         self.loss = self.loss or bool(losses)
         if not self.going:
             self.vouched = {}
             return
         found: dict[str, int] = {}
-        for series in losses:
-            fine = [at for at, value in _values(series) if value]
-            if fine:
-                found[series.name] = max(*fine, found.get(series.name, -1))
+        for block in losses:
+            fine = block.iterations[(np.nan_to_num(block.values) != 0).any(axis=0)]
+            if len(fine):
+                found[block.name] = max(int(fine.max()), found.get(block.name, -1))
         self.vouched.update(found)
 
     def harmless(self, name: str, rank: int, overflows: int) -> bool:
@@ -159,16 +175,16 @@ class Runs(msgspec.Struct, kw_only=True):
         """The iteration up to which a loss was finite while anything was not, -1 where none was."""
         return max(self.vouched.values(), default=-1)
 
-    def _skipped(self, told: list[tuple[int, Series]]) -> set[int]:
+    def _skipped(self, told: Mapping[str, Reports]) -> set[int]:
         """The iterations whose step was skipped: they say so, count one more, or print a lower loss scale."""
         found: set[int] = set()
-        for rank, series in told:
-            if tells_skipped(series.name):
-                found.update(at for at, value in _values(series) if value > 0)
-            elif is_scale(series.name):
-                found.update(at for at, before, value in self._steps(rank, series) if value < before)
-            elif counts_skipped(series.name):
-                found.update(at for at, before, value in self._steps(rank, series) if value > before)
+        for name, reports in told.items():
+            if tells_skipped(name):
+                found.update(at for _, series in reports for at, value in _values(series) if value > 0)
+            elif is_scale(name):
+                found.update(at for one in reports for at, before, value in self._steps(*one) if value < before)
+            elif counts_skipped(name):
+                found.update(at for one in reports for at, before, value in self._steps(*one) if value > before)
         return found
 
     def _steps(self, rank: int, series: Series) -> Iterator[tuple[int, float, float]]:

@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from schemas.results import Series
 from streams.lines.names import LOSS, in_common
 from streams.view import AttemptView
 
@@ -51,9 +50,9 @@ def tells_skipped(name: str) -> bool:
     return _SKIPPED_NOW.search(name) is not None
 
 
-def is_watched(series: Series) -> bool:
+def is_watched(name: str, unit: str) -> bool:
     """Whether a value that is no number means that training has gone wrong."""
-    return _is_watched(series.name) and series.unit not in ("ms", "s")
+    return _is_watched(name) and unit not in ("ms", "s")
 
 
 @lru_cache(maxsize=4096)

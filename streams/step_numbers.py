@@ -7,6 +7,7 @@ print whole seconds and steps can be shorter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, inf, sqrt
 from statistics import fmean, median, pstdev
 
@@ -33,7 +34,7 @@ def no_lead(lower: float, error: float = 0.0, other: float = 0.0) -> float:
     return max(0, ceil(steps)) if steps < inf else inf
 
 
-def numbering(told: list[tuple[int, Series]], step_ns: float) -> dict[int, tuple[float, float]]:
+def numbering(told: Sequence[tuple[int, Series]], step_ns: float) -> dict[int, tuple[float, float]]:
     """What ``steps_lower`` says of each rank, by the reports of one series in one window.
 
     ``step_ns`` is how long a step takes as far as is known, for when the reports themselves do not tell.

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from schemas.results import Series
+from schemas.results import Window
 from streams.robust import Array, median_of
+from streams.series_table import Flat, one_behind_another
 from streams.steps import StepColumns, StepTable
 from streams.timers import Kind, kind_of_timer, plain_timer, scale_ns
 from streams.view import AttemptView, AttemptWindow
@@ -56,37 +57,30 @@ class StepTables:
 
     def collect(self, view: AttemptView, window: AttemptWindow) -> None:
         """Take in the timers of one window; of a rank's series of one name the first counts."""
-        found: dict[TableKey, dict[str, dict[int, Series]]] = {}
-        # Ten thousand ranks print the same few names.
-        columns: dict[tuple[str, str, str], dict[int, Series] | None] = {}
-        for summary in window.summaries:
-            rank, process_type = summary.identity.rank, summary.identity.process_type
-            if rank is None:
-                continue
-            role = view.members[rank].identity.role
-            for series in summary.series:
-                told = (series.name, process_type, role)
-                if told not in columns:
-                    columns[told] = _column_of(found, *told)
-                column = columns[told]
-                if column is not None and rank not in column:
-                    column[rank] = series
+        found: dict[TableKey, list[tuple[str, Flat]]] = {}
+        who = [_who(view, summary) for summary in window.summaries]
+        classes = {one: number for number, one in enumerate(dict.fromkeys(who))}
+        numbers = np.array([classes[one] for one in who], dtype=np.int64)
+        for name, reports in window.series.items():
+            kind = kind_of_timer(name)
+            of = numbers[reports.flat.places] if kind != "none" else numbers[:0]
+            for process_type, role in [one for one, number in classes.items() if number in of]:
+                key = TableKey(kind, process_type, role, plain_timer(name))
+                found.setdefault(key, []).append((name, reports.flat.only(of == classes[process_type, role])))
         for key in sorted(found):
             if key.text in self._tables or len(self.of(key.kind)) < MOST_TABLES:
                 self._take(key.text, found[key])
         for text in sorted(set(self._tables) - {key.text for key in found}):
-            self._tables[text].take([], [], [], self._warm_up)
+            self._tables[text].take(None, np.empty(0), self._warm_up)
 
-    def _take(self, text: str, found: dict[str, dict[int, Series]]) -> None:
-        taken: dict[int, Series] = {}
-        scales: list[float] = []
-        for name, by_rank in sorted(found.items()):
-            new = {rank: series for rank, series in by_rank.items() if rank not in taken} if taken else by_rank
-            taken.update(new)
-            scales += [float(scale_ns(name))] * len(new)
-        self._tables.setdefault(text, StepTable(StepColumns())).take(
-            list(taken), list(taken.values()), scales, self._warm_up
-        )
+    def _take(self, text: str, found: list[tuple[str, Flat]]) -> None:
+        """Take in reports under names that differ by their unit alone, in order of these; a rank's first counts."""
+        whole = one_behind_another([flat for _, flat in found])
+        scales = np.repeat([float(scale_ns(name)) for name, _ in found], [len(flat.ranks) for _, flat in found])
+        first = np.zeros(len(whole.ranks), dtype=np.bool_)
+        first[np.unique(whole.ranks, return_index=True)[1]] = True
+        table = self._tables.setdefault(text, StepTable(StepColumns()))
+        table.take(whole.only(first), scales[first], self._warm_up)
 
     def of(self, kind: Kind) -> list[str]:
         """The keys of timers of this kind, as they are written down."""
@@ -141,14 +135,10 @@ def _rows(table: StepTable, steps: Steps) -> list[int]:
     ]
 
 
-def _column_of(
-    found: dict[TableKey, dict[str, dict[int, Series]]], name: str, process_type: str, role: str
-) -> dict[int, Series] | None:
-    """Where the series of this name belong, by rank; null for what is no timer."""
-    kind = kind_of_timer(name)
-    if kind == "none":
-        return None
-    return found.setdefault(TableKey(kind, process_type, role, plain_timer(name)), {}).setdefault(name, {})
+def _who(view: AttemptView, summary: Window) -> tuple[str, str]:
+    """Process type and role of whose summary it is."""
+    rank = summary.identity.rank
+    return summary.identity.process_type, "" if rank is None else view.members[rank].identity.role
 
 
 def _middles(table: StepTable, ranks: list[int], steps: Steps) -> Array:

@@ -7,14 +7,13 @@ where they are written down, and read the same afterwards.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from itertools import chain
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from schemas.results import Series
 from streams.robust import Array, median_of
+from streams.series_table import Flat
 
 Codes = npt.NDArray[np.uint16]
 Flags = npt.NDArray[np.bool_]
@@ -113,22 +112,19 @@ class StepTable:
         """The middle of each rank's first values (ns); NaN where there were too few."""
         return _LEVELS[self._base]
 
-    def take(self, ranks: list[int], found: list[Series], scales: list[float], warm_up: int) -> None:
-        """Take in one window: a series of each of these ranks, ``scales`` ns a unit; nobody stands there twice.
+    def take(self, told: Flat | None, scales: Array, warm_up: int) -> None:
+        """Take in one window: what ranks report, ``scales`` ns a unit; nobody stands there twice.
 
         The first ``warm_up`` values of a rank do not count. Where steps are counted anew within a window, what was
         counted before is left out.
         """
         self._silent += 1
         self._forget()
-        if not found:
+        if told is None:
             return
-        columns = self._columns(ranks)
-        lengths = np.array([len(one.iterations) for one in found])
+        columns = self._columns(told.ranks.tolist())
+        lengths, iterations, times, values = told.lengths, told.iterations, told.times, told.values
         ends = np.cumsum(lengths)
-        iterations = _iterations_of(found, int(ends[-1]))
-        times = np.fromiter(chain.from_iterable([one.times for one in found]), np.int64, int(ends[-1]))
-        values = np.array(list(chain.from_iterable([one.values for one in found])), dtype=np.float64)
         latest = iterations[_last_in_time(times, ends - lengths)]
         nth = np.arange(len(times)) - np.repeat(ends - lengths - self._gave[columns], lengths)
         self._gave[columns] += lengths
@@ -144,6 +140,11 @@ class StepTable:
 
     def _columns(self, ranks: list[int]) -> npt.NDArray[np.int64]:
         new = [rank for rank in ranks if rank not in self._place]
+        if new:
+            self._add(new)
+        return np.array([self._place[rank] for rank in ranks])
+
+    def _add(self, new: list[int]) -> None:
         self._place.update({rank: len(self.ranks) + at for at, rank in enumerate(new)})
         self.ranks += new
         self._latest = np.append(self._latest, np.full(len(new), -1))
@@ -152,7 +153,6 @@ class StepTable:
         self._base = np.append(self._base, np.zeros(len(new), dtype=np.uint16))
         self._codes = np.pad(self._codes, ((0, 0), (0, len(new))))
         self.flags = np.pad(self.flags, ((0, 0), (0, len(new))))
-        return np.array([self._place[rank] for rank in ranks])
 
     def _forget(self) -> None:
         """Without the ranks of which nothing has come for long."""
@@ -261,14 +261,6 @@ def _codes_of(values: Array, scales: Array | float = 1.0) -> Codes:
         scaled = values * scales
         places = np.rint(np.log(scaled) / _APART) + 2
     return np.where(scaled < 1, 1, np.clip(places, 2, 2**16 - 1)).astype(np.uint16)
-
-
-def _iterations_of(found: list[Series], count: int) -> npt.NDArray[np.int64]:
-    """All iterations, series by series. Ranks that train together mostly report the same ones."""
-    first = found[0].iterations
-    if all(one.iterations == first for one in found):
-        return np.tile(np.array(first, dtype=np.int64), len(found))
-    return np.fromiter(chain.from_iterable([one.iterations for one in found]), np.int64, count)
 
 
 def _last_in_time(times: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

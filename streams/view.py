@@ -21,7 +21,6 @@ from schemas.results import (
     Exit,
     Fatal,
     HardwareChange,
-    Series,
     StackSpan,
     Suspect,
     SuspiciousTemplate,
@@ -35,6 +34,7 @@ from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.nobodys import NOBODY, Nobodys
 from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
+from streams.series_table import Reports, series_table
 from streams.stacks import joined, telling
 
 T = TypeVar("T")
@@ -534,21 +534,14 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return gauge_table(with_devices(self.summaries, self.nodes, self.users) if self.users else self.summaries)
 
     @cached_property
-    def series(self) -> dict[str, list[tuple[int, Series]]]:
+    def series(self) -> dict[str, Reports]:
         """Each rank's series, by their names in order."""
-        found: dict[str, list[tuple[int, Series]]] = {}
-        for summary in self.summaries:
-            if summary.identity.rank is not None:
-                for one in summary.series:
-                    if one.name not in found:
-                        found[one.name] = []
-                    found[one.name].append((summary.identity.rank, one))
-        return dict(sorted(found.items()))
+        return series_table(self.summaries)
 
     @cached_property
-    def of_job(self) -> dict[str, list[tuple[int, Series]]]:
+    def of_job(self) -> dict[str, Reports]:
         """The same with what is only known to be the job's, under ``NOBODY``; for whom nobody is named by it."""
-        told = {one.name: [(NOBODY, one)] for one in self.nobodys.series} if self.nobodys is not None else {}
+        told = series_table([self.nobodys]) if self.nobodys is not None else {}
         return dict(sorted({**told, **self.series}.items())) if told else self.series
 
     def once(self, what: Hashable, view: AttemptView, find: Callable[[], T]) -> T:

@@ -167,7 +167,7 @@ def _with_iterations(window: Window) -> Window:
         iteration=window.iteration,
         iteration_time=window.iteration_time,
         total_iterations=window.total_iterations,
-        series=window.series,
+        series=window.reported,
     )
 
 

@@ -44,13 +44,14 @@ def _window(window: Window, run_id: str) -> dict[str, Any]:
 
 
 def _observations(window: Window) -> dict[str, Any]:
+    reported, measured = window.reported, window.measured
     return {
         "signatures": [seen.signature for seen in window.signatures],
         "signature_counts": [seen.count for seen in window.signatures],
-        "series_names": [series.name for series in window.series],
-        "series_last": [series.values[-1] if series.values else None for series in window.series],
-        "gauge_names": window.measured.names,
-        "gauge_means": window.measured.means,
+        "series_names": [series.name for series in reported],
+        "series_last": [series.values[-1] if series.values else None for series in reported],
+        "gauge_names": measured.names,
+        "gauge_means": measured.means,
         "stack_activities": [span.activity for span in window.stacks],
         "stack_places": [span.frames[-1].function if span.frames else span.failure for span in window.stacks],
         "fatal_rules": [fatal.rule for fatal in window.fatals],

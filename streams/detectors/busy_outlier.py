@@ -209,8 +209,8 @@ def _gets_on(view: AttemptView, window: AttemptWindow) -> bool:
 
 def _has_timers(window: AttemptWindow) -> bool:
     """Whether half of the ranks say how long their own work takes."""
-    told = [any(kind_of_timer(one.name) == "own" for one in summary.series) for summary in window.summaries]
-    return 2 * sum(told) >= len(told) > 0
+    own = [told.flat.places for name, told in window.series.items() if kind_of_timer(name) == "own"]
+    return bool(own) and 2 * len(np.unique(np.concatenate(own))) >= len(window.summaries)
 
 
 def _area(one: _Busy) -> Area:

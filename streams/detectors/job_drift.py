@@ -145,11 +145,10 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
             if not common_of(name) or len(self.state.paces.keys() | {name}) > MOST_NAMES:
                 continue
             pace = self.state.paces.get(name)
-            speaker = pace.rank if pace is not None else None
-            rank, series = next((one for one in told if one[0] == speaker), None) or min(told, key=lambda one: one[0])
+            rank = pace.rank if pace is not None and pace.rank in told.ranks else min(told.ranks)
             self._listen(name, rank, window)
             if self.state.paces[name].rank == rank:
-                counted.append((name, series))
+                counted.append((name, told.of(rank)))
         return counted
 
     def _drifted(self, window: AttemptWindow) -> None:
@@ -190,13 +189,13 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
     def _sizes(self, window: AttemptWindow) -> list[tuple[int, float]]:
         """Sizes of batches by iteration, as the lowest rank prints them, or by the samples so far."""
         if told := window.of_job.get(BATCH):
-            _, series = min(told, key=lambda one: one[0])
+            series = told.of(min(told.ranks))
             return [
                 (at, value) for at, value in zip(series.iterations, series.values, strict=True) if value is not None
             ]
         found = []
         if told := window.of_job.get(CONSUMED):
-            _, series = min(told, key=lambda one: one[0])
+            series = told.of(min(told.ranks))
             for at, value in zip(series.iterations, series.values, strict=True):
                 before, after = self.state.consumed, (at, value) if value is not None else None
                 if before is not None and after is not None and after[0] > before[0] and after[1] > before[1]:

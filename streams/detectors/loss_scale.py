@@ -74,8 +74,7 @@ class LossScale(JobDetector[LossScaleConfig, LossScaleState]):
         told: list[str] = []
         for name, by_rank in window.of_job.items():
             if _kind_of(name) and self._has_room(name):
-                _, lowest = min(by_rank, key=lambda one: one[0])
-                self._take(name, lowest)
+                self._take(name, by_rank.of(min(by_rank.ranks)))
                 told.append(name)
         return [] if over(view) else self._findings(view, window, told)
 

@@ -61,9 +61,8 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """One finding in each window that shows values that are not finite, or that they are finite again."""
-        told = [(rank, series) for name, reports in window.of_job.items() if concerns(name) for rank, series in reports]
         runs = self.state.runs
-        seen = runs.take(told)
+        seen = runs.take({name: told for name, told in window.of_job.items() if concerns(name)})
         bad = sorted({name for name, rank in seen.shown if not runs.harmless(name, rank, self.config.overflows)})
         if seen.shown:
             self.state.clean_windows = 0
@@ -192,8 +191,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         self, view: AttemptView, window: AttemptWindow, name: str, showing: list[int], peers: dict[int, int]
     ) -> bool:
         """Whether those who show it first by number do so by time too, and mean one step by it."""
-        told = window.series.get(name, [])
-        marks = numbering(told, view.clock.step_ns or 0)
+        marks = numbering(window.series.get(name) or (), view.clock.step_ns or 0)
         own = [marks.get(rank, (0.0, float("inf"))) for rank in showing]
         if max(lower for lower, _ in own) - min(lower for lower, _ in own) > 0.5:
             return False

@@ -16,6 +16,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.frontier import Frontier, Indices, frontier, phases_of
 from streams.robust import Array
+from streams.series_table import Reports
 from streams.stall import over
 from streams.timers import scale_ns
 from streams.view import AttemptView, AttemptWindow
@@ -82,6 +83,25 @@ class Columns(msgspec.Struct, frozen=True):
         iterations, ranks, times = whole
         return cls(iterations, ranks, np.minimum(values[kept], LARGEST), times)
 
+    @classmethod
+    def told(cls, name: str, reports: Reports) -> Columns:
+        """The readings of a window."""
+        flat = reports.flat
+        scale = scale_ns(name) / MILLISECOND
+        values = flat.values if scale == 1 else flat.values * scale
+        kept = np.nan_to_num(values, nan=-1.0) >= 0
+        ranks = np.repeat(flat.ranks, flat.lengths)
+        return cls(flat.iterations[kept], ranks[kept], np.minimum(values[kept], LARGEST), flat.times[kept])
+
+    def then(self, others: Columns) -> Columns:
+        """These readings and others behind them."""
+        return Columns(
+            np.concatenate([self.iterations, others.iterations]),
+            np.concatenate([self.ranks, others.ranks]),
+            np.concatenate([self.values, others.values]),
+            np.concatenate([self.times, others.times]),
+        )
+
     def at(self, steps: Indices) -> Readings:
         """The readings of these steps."""
         kept = np.isin(self.iterations, steps)
@@ -123,26 +143,17 @@ class StageFrontier(JobDetector[StageFrontierConfig, StageFrontierState]):
 
     def _collected(self, window: AttemptWindow) -> dict[str, Columns]:
         """The readings of phases in this window and those that wait, by timer; nothing if the window has none."""
-        timers = [(summary.identity.rank, series) for summary in window.summaries for series in summary.series]
-        phases = set(phases_of({series.name for rank, series in timers if rank is not None}))
+        phases = phases_of(set(window.series))
         if not phases:
             return {}
-        for rank, series in timers:
-            if (
-                rank is None
-                or series.name not in phases
-                or not 0 <= series.iterations[0] <= series.iterations[-1] < FAR
-            ):
-                continue
-            kept = self.state.pending.setdefault(series.name, Readings())
-            scale = scale_ns(series.name) / MILLISECOND
-            kept.iterations.extend(series.iterations)
-            kept.values.extend(series.values if scale == 1 else [value and value * scale for value in series.values])
-            kept.times.extend(series.times)
-            kept.ranks.extend([rank] * len(series.iterations))
-        found = {name: Columns.of(self.state.pending[name]) for name in phases_of(self.state.pending)}
+        found = {name: Columns.of(waiting) for name, waiting in self.state.pending.items()}
+        for name in phases:
+            blocks = [block for block in window.series[name].blocks if 0 <= block.steps[0] <= block.steps[-1] < FAR]
+            if blocks:
+                fresh = Columns.told(name, Reports(blocks))
+                found[name] = found[name].then(fresh) if name in found else fresh
         self.state.pending = {}
-        return found
+        return {name: found[name] for name in phases_of(found)}
 
     def _judge(self, view: AttemptView, found: dict[str, Columns]) -> bool:
         """Judge the steps that all who report have reported; returns whether there were any."""

@@ -69,7 +69,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
     def _remember(self, window: AttemptWindow) -> None:
         for timer, told in window.series.items():
             if kind_of_timer(timer) == "own":
-                known, seen = self.state.reporters.get(timer, []), {rank for rank, _ in told}
+                known, seen = self.state.reporters.get(timer, []), set(told.ranks)
                 if not seen <= set(known):
                     self.state.reporters[timer] = sorted(seen.union(known))
 

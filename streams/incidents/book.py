@@ -278,7 +278,7 @@ def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
 
 def _telling(window: AttemptWindow) -> set[int]:
     """Who says in this window how long its own work takes."""
-    return {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank, _ in told}
+    return {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank in told.ranks}
 
 
 def _context_ns(one: Anomaly) -> int:

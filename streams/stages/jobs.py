@@ -16,6 +16,7 @@ from streams.iterations import TIMED_NS
 from streams.library.known import Known
 from streams.lines.fatal import loses_a_peer
 from streams.merged_stacks import merged_stacks, what_it_says
+from streams.packing import names_of, pack_of
 from streams.stages.observing import observed
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of, rank_of, users_of
@@ -185,7 +186,7 @@ class JobKeeper:
             for one in nodes
             if one.iteration_time is not None and one.iteration_within_ns <= TIMED_NS
         ]
-        nobodys = [one for one in nodes if one.series or one.phase_time is not None or one.finished is not None]
+        nobodys = [one for one in nodes if pack_of(one) or one.phase_time is not None or one.finished is not None]
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         places = {name: self._places(name, ranked.get(name, [])) for name in self._attempts}
@@ -228,7 +229,7 @@ class JobKeeper:
     ) -> Window | None:
         """What workers without a rank print of an attempt, as one worker's window."""
         told = [one for one in nobodys if _is_among(one.identity.node, places)]
-        printed = {series.name for one in ranked for series in one.series} if any(one.series for one in told) else set()
+        printed = names_of(ranked) if any(pack_of(one) for one in told) else set()
         return self._attempts[name].state.view.nobodys.take(told, printed)
 
     def _places(self, name: str, summaries: list[Window]) -> set[str] | None:

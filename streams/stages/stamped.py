@@ -12,6 +12,7 @@ from schemas.events import Batch, Event
 from schemas.identity import Identity
 from schemas.results import Window
 from schemas.topics import STAMPED, TOPICS
+from streams.packing import with_packs
 from streams.stages.outputs import Output
 
 PRODUCER = "rank-stage"
@@ -45,7 +46,8 @@ def _batches(identity: Identity, window: str, stamped: list[Event]) -> Iterator[
 def summary_output(summary: Window, time: int) -> Output:
     """A summary that its topic takes: without it the rank would be missing, so what matters least goes first."""
     topic, key = TOPICS["windows"], summary.identity.job
-    value = encode(summary)
+    packed = with_packs(summary)
+    value = encode(packed)
     for field in ("operations", "timelines", "signatures", "series", "stacks"):
         if topic.takes(len(key.encode("utf-8", "replace")) + len(value)):
             break
@@ -55,5 +57,6 @@ def summary_output(summary: Window, time: int) -> Output:
         summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
         if field == "signatures":
             summary = msgspec.structs.replace(summary, tail=[])
-        value = encode(summary)
-    return Output(topic="windows", key=key, record=summary, value=value, time=time)
+        packed = with_packs(summary)
+        value = encode(packed)
+    return Output(topic="windows", key=key, record=packed, value=value, time=time)

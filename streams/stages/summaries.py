@@ -12,6 +12,7 @@ from schemas.codec import decode
 from schemas.ports import Entry
 from schemas.results import Window
 from streams.gauges import PackedGauges
+from streams.series_table import SharedSeries
 from streams.stacks import SharedFrames
 
 Read = Callable[[int, int], Sequence[Entry]]
@@ -64,6 +65,7 @@ class Summaries:
         self._most_bytes = 0
         self._frames = SharedFrames()
         self._gauges = PackedGauges()
+        self._series = SharedSeries()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -102,6 +104,11 @@ class Summaries:
         """The summary with less to hold in memory: most ranks have the same stacks and the same gauges."""
         if window.stacks:
             window = msgspec.structs.replace(window, stacks=self._frames.of(window.stacks))
+        if window.series_pack is not None:
+            self._series.share(window.series_pack)
+        if window.gauge_pack is not None:
+            gauges = self._gauges.unpacked(window.gauge_pack)
+            return msgspec.structs.replace(window, gauge_columns=gauges, gauge_pack=None)
         if window.gauge_columns:
             window = msgspec.structs.replace(window, gauge_columns=self._gauges.of(window.gauge_columns))
         return window
@@ -131,6 +138,7 @@ class Summaries:
         del self._open[end]
         self._frames = SharedFrames()
         self._gauges = PackedGauges()
+        self._series = SharedSeries()
         return list(one.summaries.values()), one.lost
 
     def _read_back(self, end: int) -> None:

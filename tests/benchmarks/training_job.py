@@ -16,6 +16,7 @@ from schemas.events import Event, Heartbeat, Log, Metric, Topology
 from schemas.identity import Identity
 from schemas.results import Progress, Window
 from streams.config import StreamConfig
+from streams.packing import with_packs
 from streams.stages.worker import WorkerState, summarise
 
 STEP_S = 2.5
@@ -118,7 +119,7 @@ class TrainingJob:
             began = Topology(time=BASE, pid=pid_of(rank), world_size=self.ranks, process_type="trainer")
             found = [began, *said, *found]
         told, _ = summarise(who, self._states[rank], found, BASE // CONFIG.window_ns + number, CONFIG)
-        return told
+        return with_packs(told)
 
     def _agent(self, node: int, number: int) -> Window:
         name = node_of(node * PER_NODE)
@@ -132,7 +133,7 @@ class TrainingJob:
                 found += self._sampled(number, {f"00000000:{_bus(rank):02X}:00.0": OF_DEVICE}, None)
         found.sort(key=lambda event: event.time)
         told, _ = summarise(who, WorkerState(), found, BASE // CONFIG.window_ns + number, CONFIG)
-        return told
+        return with_packs(told)
 
     def _lines(self, rank: int, number: int) -> Iterator[Event]:
         """Each step's timers and its loss; now and then a word of the allocator."""

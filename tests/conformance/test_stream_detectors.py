@@ -179,7 +179,7 @@ def drifts(name: str, windows: list[Window], cut: int | None = None) -> list[Dri
             assert len(raw) < MOST_BYTES
             detector = detector_of(name)
             detector.restore(msgspec.Raw(raw))
-        found += detector.observe(window.series)
+        found += detector.observe(window.reported)
     return found
 
 

@@ -12,6 +12,8 @@ from rankwatch.demo import bundled_recording
 from rankwatch.diagnose import run
 from schemas.codec import encode
 from schemas.results import Incident
+from streams.config import StreamConfig
+from streams.driver import Driver
 from streams.report import latest
 
 RECORDED = ("dataloader-hang", "restart", "ckpt-stall")
@@ -35,6 +37,17 @@ def assert_prefixes_agree(recording: Recording, every_ns: int, offset_ns: int = 
         assert [encode(one) for one in found] == [encode(one) for one in expected], until
         seen.add(len(found) and max(one.revision for one in found))
     assert len(seen) > 1
+
+
+def test_the_log_is_read_when_a_window_can_close_not_at_each_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Driver] = []
+    read = Driver.run
+    monkeypatch.setattr(Driver, "run", lambda driver: (runs.append(driver), read(driver)))
+    config = StreamConfig()
+    ticks = [time for time, _ in published(next(iter(JOBS.values()))())]
+    windows = (ticks[-1] - ticks[0]) // config.window_ns
+    assert len(ticks) > 5 * windows
+    assert len(runs) <= windows + 3
 
 
 @pytest.mark.parametrize("job", JOBS)

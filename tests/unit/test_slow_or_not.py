@@ -13,6 +13,7 @@ from timed_steps import Values, windows
 
 from schemas.results import Anomaly
 from streams.detectors.step_outlier import StepOutlier
+from streams.series_table import series_table
 from streams.state import written
 from streams.steps import StepColumns, StepTable
 from streams.view import AttemptWindow
@@ -497,7 +498,8 @@ def test_ten_thousand_ranks_take_a_few_megabytes() -> None:
     table = StepTable(StepColumns())
     for number in range(7):
         one = series("compute_ms", number * 10 + 1, [400.0 + number] * 10, number * 10)
-        table.take(list(range(10_240)), [one] * 10_240, [1e6] * 10_240, 0)
+        told = series_table([summary(rank, series=[one]) for rank in range(10_240)])["compute_ms"].flat
+        table.take(told, np.full(10_240, 1e6), 0)
         table.settle(table.reported_by_all(3), 200)
     raw = bytes(written(table.written()))
     assert len(raw) < 2_500_000

@@ -7,11 +7,12 @@ import random
 import msgspec
 import numpy as np
 import pytest
-from detection_support import FIXED, at, series
+from detection_support import FIXED, at, series, summary
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Series
+from streams.series_table import Flat, series_table
 from streams.state import written
 from streams.steps import FORGOTTEN_WINDOWS, StepColumns, StepTable
 
@@ -23,8 +24,13 @@ def again(table: StepTable) -> StepTable:
 
 def given_values(table: StepTable, rows: dict[int, tuple[int, list[float | None]]]) -> None:
     """One window: of each rank the first iteration and its values (ms)."""
-    found = [series("compute_ms", first, values, first) for first, values in rows.values()]
-    table.take(list(rows), found, [1e6] * len(rows), 0)
+    found = {rank: series("compute_ms", first, values, first) for rank, (first, values) in rows.items()}
+    table.take(reports(found), np.full(len(rows), 1e6), 0)
+
+
+def reports(found: dict[int, Series]) -> Flat:
+    """What ranks report, as a window tells it."""
+    return series_table([summary(rank, series=[one]) for rank, one in found.items()])["compute_ms"].flat
 
 
 def told(table: StepTable, rank: int) -> dict[int, float]:
@@ -84,7 +90,7 @@ def test_a_rank_of_which_nothing_comes_for_long_is_forgotten() -> None:
     table = StepTable(StepColumns())
     given_values(table, {0: (1, [1.0]), 1: (1, [1.0])})
     for _ in range(FORGOTTEN_WINDOWS + 1):
-        table.take([], [], [], 0)
+        table.take(None, np.empty(0), 0)
     assert again(table).ranks == table.ranks == []
     given_values(table, {1: (7, [1.0])})
     assert table.ranks == [1]
@@ -104,7 +110,8 @@ def test_whatever_comes_is_taken_in_and_read_back_the_same(seed: int, rows: list
         one = Series(
             name="compute_ms", iterations=[first + at for at in range(len(values))], times=times, values=values
         )
-        table.take([dice.randrange(3)], [one], [dice.choice([1e6, 1e9])], dice.randrange(3))
+        rank, scale, warm_up = dice.randrange(3), dice.choice([1e6, 1e9]), dice.randrange(3)
+        table.take(reports({rank: one}), np.array([scale]), warm_up)
         table.settle(table.reported_by_all(3), 20)
         copy = again(table)
         assert bytes(written(copy.written())) == bytes(written(table.written()))

@@ -68,7 +68,8 @@ def test_what_is_found_once_is_found_for_each_view() -> None:
 def test_series_are_told_by_name_with_their_ranks() -> None:
     told = [series("loss", 1, [2.0]), series("a_ms", 1, [5.0])]
     window = closed([summary(None, series=told), summary(4, series=told), summary(2, series=told[:1])])
-    assert window.series == {"a_ms": [(4, told[1])], "loss": [(4, told[0]), (2, told[0])]}
+    found = {name: list(reports) for name, reports in window.series.items()}
+    assert found == {"a_ms": [(4, told[1])], "loss": [(4, told[0]), (2, told[0])]}
     assert list(window.series) == ["a_ms", "loss"]
 
 
