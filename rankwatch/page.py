@@ -5,7 +5,18 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
-from rankwatch.text import AXES, jobs_line, others, printable, since, stack_lines, suspect_line, where, who_prints
+from rankwatch.text import (
+    AXES,
+    how_sure,
+    jobs_line,
+    others,
+    printable,
+    since,
+    stack_lines,
+    suspect_line,
+    where,
+    who_prints,
+)
 from schemas.results import Anomaly, Incident
 from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_status
@@ -77,7 +88,7 @@ def _card(incident: Incident, several: bool) -> str:
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)
     facts += [("stacks", line) for line in stack_lines(incident)]
-    facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
+    facts += [("how sure", how_sure(incident))]
     facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
     facts += [(said_status(incident.resolution), incident.resolution)] if incident.resolution else []
     facts += [("next", incident.next_step)]

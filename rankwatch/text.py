@@ -12,7 +12,7 @@ from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
-from streams.incidents.compose import said_place, said_symptom, since_iteration
+from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_status
 from streams.report import differences, moment
 
@@ -111,7 +111,7 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
             yield "", f"    peers: {piece.peers}"
     for number, template in enumerate(incident.templates):
         yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {AXES[template.axis]})"
-    yield "sure", f"{incident.verdict}: {incident.reason}; area {incident.area}"
+    yield "sure", how_sure(incident)
     if incident.resolution:
         yield said_status(incident.resolution), incident.resolution
     yield "next", incident.next_step
@@ -121,6 +121,11 @@ def where(incident: Incident) -> str:
     """The place of an incident; that nobody is named there is said."""
     place = said_place(incident.scope) if incident.scope.kind != "job" else f"job {incident.job}"
     return place if incident.suspects else f"{place}; no rank is named"
+
+
+def how_sure(incident: Incident) -> str:
+    """The verdict with its reason, and what area it is of."""
+    return f"{incident.verdict}: {said_reason(incident.reason, incident.suspects)}; area {incident.area}"
 
 
 def _of_ranks(ranks: str) -> str:

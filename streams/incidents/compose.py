@@ -16,6 +16,7 @@ from schemas.results import (
     Ranks,
     Scope,
     Severity,
+    Suspect,
     SuspiciousTemplate,
     Symptom,
 )
@@ -212,6 +213,11 @@ def said_symptom(symptom: Symptom, reason: str, scope: Scope) -> str:
     return "fault" if scope.nodes else "error"
 
 
+def said_reason(reason: str, suspects: Sequence[Suspect]) -> str:
+    """The reason in words: what is said of one is said of each where there are several."""
+    return f"each of these {reason.removeprefix('one ')}" if len(suspects) > 1 and reason.startswith("one ") else reason
+
+
 def since_iteration(symptom: Symptom, iteration: int | None) -> str:
     """The iteration in words: the last one done before a standstill, the first one that is slow or no number."""
     if iteration is None:
@@ -225,7 +231,8 @@ def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
     where = said_place(scope)
     what = said_symptom(decision.symptom, decision.reason.value, scope)
     head = f"{what} {since_iteration(decision.symptom, decision.iteration)}".rstrip()
-    return f"{head}: {where} ({decision.verdict}; {decision.reason.value})"
+    reason = said_reason(decision.reason.value, decision.suspects)
+    return f"{head}: {where} ({decision.verdict}; {reason})"
 
 
 _NEXT = {

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from producers.times import EARLIEST, SECOND
-from rankwatch.text import print_incident, since, suspect_line, where
+from rankwatch.text import how_sure, print_incident, since, suspect_line, where
 from schemas.results import Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 from streams.incidents.resolution import Resolution
 
@@ -99,3 +99,10 @@ def test_of_a_job_that_is_dead_it_is_not_said_that_its_incident_is_resolved(reso
     shown = out.export_text()
     assert f"supported, {status}" in shown
     assert ("resolved" in shown) == (status == "resolved")
+
+
+def test_what_is_said_of_one_is_said_of_each_of_several() -> None:
+    one = msgspec.structs.replace(NAMED, reason="one never enqueued what its group waits for")
+    assert how_sure(one) == "supported: one never enqueued what its group waits for; area data"
+    two = msgspec.structs.replace(one, suspects=[*one.suspects, msgspec.structs.replace(one.suspects[0], rank=6)])
+    assert how_sure(two) == "supported: each of these never enqueued what its group waits for; area data"
