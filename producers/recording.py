@@ -31,6 +31,7 @@ from producers.times import EARLIEST, SECOND, Moment
 from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
 from producers.voices import Spoken
 from producers.workers import NO_RANK, Worker
+from producers.zones import in_one_zone
 from schemas.events import Log, Topology
 from schemas.identity import Identity
 
@@ -121,6 +122,8 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
         return own.get(homes.job_of(file), reference)
 
     ranks = [(place, timed(log, middle(log.file))) for place, log in contents.ranks]
+    captured = [row.time for table in contents.all_rows() for row in table.rows]
+    ranks, zoned = in_one_zone(ranks, min(captured, default=None))
     launchers = [timed(log, middle(log.file)) for log in contents.launchers]
     spoken = [msgspec.structs.replace(one, log=timed(one.log, middle(one.log.file))) for one in contents.spoken]
     tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
@@ -130,7 +133,7 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
         dumped = [near(table, middle(table.file)) for table in _sampled(timed_logs, homes)]
         tables = tables | {"stacks": tables.get("stacks", []) + dumped}
     read = [log for _, log in ranks] + launchers + [one.log for one in spoken] + [one.log for one in nodes]
-    notes = [note for log in read for note in log.unused]
+    notes = [*zoned, *(note for log in read for note in log.unused)]
     notes += [note for found in tables.values() for table in found for note in table.unused]
     undated = logs or [one.log for one in contents.nodes]
     if reference is None and undated:

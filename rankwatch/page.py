@@ -5,8 +5,21 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
-from rankwatch.text import AXES, jobs_line, others, printable, since, stack_lines, suspect_line, where, who_prints
+from rankwatch.text import (
+    AXES,
+    how_sure,
+    jobs_line,
+    others,
+    printable,
+    since,
+    stack_lines,
+    suspect_line,
+    where,
+    who_prints,
+)
 from schemas.results import Anomaly, Incident
+from streams.incidents.compose import said_symptom
+from streams.incidents.resolution import said_status
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -76,15 +89,16 @@ def _card(incident: Incident, several: bool) -> str:
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)
     facts += [("stacks", line) for line in stack_lines(incident)]
-    facts += [("how sure", f"{incident.verdict}: {incident.reason}; area {incident.area}")]
+    facts += [("how sure", how_sure(incident))]
     facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
-    facts += [("resolved", incident.resolution)] if incident.resolution else []
+    facts += [(said_status(incident.resolution), incident.resolution)] if incident.resolution else []
     facts += [("next", incident.next_step)]
+    symptom = said_symptom(incident.symptom, incident.reason, incident.scope)
     listed = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in facts)
     return (
-        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {incident.symptom}</h2>'
+        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {symptom}</h2>'
         f"<dl>{listed}</dl>{_evidence(incident)}{_templates(incident)}"
-        f"<p class=quiet>{incident.id}, revision {incident.revision}, {incident.status}</p></article>"
+        f"<p class=quiet>{incident.id}, revision {incident.revision}, {said_status(incident.resolution)}</p></article>"
     )
 
 

@@ -12,7 +12,8 @@ from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
-from streams.incidents.compose import said_place, since_iteration
+from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
+from streams.incidents.resolution import said_status
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -79,8 +80,8 @@ def print_incident(out: Console, incident: Incident, *, job: bool = False) -> No
     """One incident as a card, with ``job`` also whose it is."""
     title = Text()
     title.append(incident.severity.upper(), style=_COLOUR[incident.severity])
-    title.append(f"  {incident.symptom}", style="bold")
-    title.append(f"  {incident.verdict}, {incident.status}")
+    title.append(f"  {said_symptom(incident.symptom, incident.reason, incident.scope)}", style="bold")
+    title.append(f"  {incident.verdict}, {said_status(incident.resolution)}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
     out.print(title)
     for label, line in [*([("job", incident.job)] if job else []), *_lines(incident)]:
@@ -112,9 +113,9 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
             yield "", f"    peers: {piece.peers}"
     for number, template in enumerate(incident.templates):
         yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {AXES[template.axis]})"
-    yield "sure", f"{incident.verdict}: {incident.reason}; area {incident.area}"
+    yield "sure", how_sure(incident)
     if incident.resolution:
-        yield "resolved", incident.resolution
+        yield said_status(incident.resolution), incident.resolution
     yield "next", incident.next_step
 
 
@@ -122,6 +123,11 @@ def where(incident: Incident) -> str:
     """The place of an incident; that nobody is named there is said."""
     place = said_place(incident.scope) if incident.scope.kind != "job" else f"job {incident.job}"
     return place if incident.suspects else f"{place}; no rank is named"
+
+
+def how_sure(incident: Incident) -> str:
+    """The verdict with its reason, and what area it is of."""
+    return f"{incident.verdict}: {said_reason(incident.reason, incident.suspects)}; area {incident.area}"
 
 
 def _of_ranks(ranks: str) -> str:
@@ -186,7 +192,8 @@ def headline(incident: Incident) -> Text:
     layers = sorted({piece.layer for piece in incident.evidence})
     line.append(f"  [{', '.join(layers)}]", style="dim")
     if incident.status == "resolved":
-        line.append(f"  [resolved: {printable(incident.resolution)}]", style="green")
+        status = said_status(incident.resolution)
+        line.append(f"  [{status}: {printable(incident.resolution)}]", style="green" if status == "resolved" else "")
     line.append(f"  {incident.id}", style="dim")
     return line
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 
 import msgspec
 
@@ -14,6 +13,7 @@ from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
 from streams.incidents.decision import Decision, Reason, ranks_of
 from streams.incidents.hardware_beside import beside, kept, stands_beside
+from streams.incidents.resolution import Resolution
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.regular_lines import Regular, repeated_by, with_printed
@@ -34,18 +34,6 @@ LULLS = 2
 """For so many times as long as it once did not show a slowdown is not over."""
 MOST_HEARD = 32
 """Of more ranks that are suspected nobody is named by what one of them prints."""
-
-
-class Resolution(Enum):
-    """Why an incident is over."""
-
-    STOPPED = "the job was stopped by its owner"
-    SUPERSEDED = "a new attempt has begun"
-    ENDED = "the attempt has ended"
-    ITERATES = "iterations go on"
-    GOES_ON = "the job goes on"
-    QUIET = "it no longer shows"
-    FORGOTTEN = "nothing is heard of the attempt any more"
 
 
 class Open(msgspec.Struct, kw_only=True):

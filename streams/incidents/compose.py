@@ -16,6 +16,7 @@ from schemas.results import (
     Ranks,
     Scope,
     Severity,
+    Suspect,
     SuspiciousTemplate,
     Symptom,
 )
@@ -181,7 +182,9 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
         return Scope(kind="node", name=nodes[0], ranks=shown, nodes=nodes)
     stages = {str(view.coordinates(rank).get("pp")) for rank in ranks}
     places = [one for one in places_of(view, ranks, view.members) if one.kind not in ("node", "stage")]
-    if len(stages) == 1 and "None" not in stages and not places:
+    # The only stage of a job is all of it.
+    several = len({view.coordinates(rank).get("pp") for rank in view.members}) > 1
+    if len(stages) == 1 and several and "None" not in stages and not places:
         return Scope(kind="stage", name=f"pipeline stage {stages.pop()}", ranks=shown, nodes=nodes)
     return Scope(kind="group", name=places[0].name if places else f"ranks {shown}", ranks=shown, nodes=nodes)
 
@@ -203,6 +206,18 @@ def said_place(scope: Scope) -> str:
     return f"{scope.name} on {', '.join(scope.nodes) or 'an unknown node'}"
 
 
+def said_symptom(symptom: Symptom, reason: str, scope: Scope) -> str:
+    """What happened in a word: what a job lived through was neither a hang nor a crash of it."""
+    if reason != Reason.SURVIVED.value:
+        return symptom
+    return "fault" if scope.nodes else "error"
+
+
+def said_reason(reason: str, suspects: Sequence[Suspect]) -> str:
+    """The reason in words: what is said of one is said of each where there are several."""
+    return f"each of these {reason.removeprefix('one ')}" if len(suspects) > 1 and reason.startswith("one ") else reason
+
+
 def since_iteration(symptom: Symptom, iteration: int | None) -> str:
     """The iteration in words: the last one done before a standstill, the first one that is slow or no number."""
     if iteration is None:
@@ -214,8 +229,10 @@ def since_iteration(symptom: Symptom, iteration: int | None) -> str:
 
 def _summary(view: AttemptView, decision: Decision, scope: Scope) -> str:
     where = said_place(scope)
-    head = f"{decision.symptom} {since_iteration(decision.symptom, decision.iteration)}".rstrip()
-    return f"{head}: {where} ({decision.verdict}; {decision.reason.value})"
+    what = said_symptom(decision.symptom, decision.reason.value, scope)
+    head = f"{what} {since_iteration(decision.symptom, decision.iteration)}".rstrip()
+    reason = said_reason(decision.reason.value, decision.suspects)
+    return f"{head}: {where} ({decision.verdict}; {reason})"
 
 
 _NEXT = {

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from detection_support import anomaly, at, closed, identity, new_view, situation, summary
 
-from schemas.results import Anomaly, Incident, Scope
+from schemas.results import Anomaly, Incident, Scope, Suspect
 from streams.incidents.blame import decide
-from streams.incidents.compose import compose, evidence_of, said_place, scope_of
+from streams.incidents.compose import compose, evidence_of, said_place, said_symptom, scope_of
 from streams.view import AttemptView
 
 PIPELINE = {"world": 12, "dp": 4, "cp": 1, "tp": 1, "pp": 3}
@@ -52,6 +52,7 @@ def slow(ranks: list[int], per_node: int = 2) -> Anomaly:
         ([4, 5], 4, {}, "group", "ranks 4-5"),
         ([3, 4], 2, {}, "group", "ranks 3-4"),
         ([4, 6], 2, PIPELINE, "stage", "pipeline stage 1"),
+        ([4, 6], 2, {"pp": 1, "dp": 12, "tp": 1, "cp": 1}, "group", "ranks 4,6"),
         ([4, 9], 2, PIPELINE, "group", "ranks 4,9"),
         ([0, 1, 2, 3], 4, PIPELINE, "node", "node00"),
     ],
@@ -187,6 +188,28 @@ def test_a_scope_is_said_in_words(scope: Scope, said: str) -> None:
 )
 def test_the_next_step_follows_the_scope_and_the_area(anomalies: list[Anomaly], words: str) -> None:
     assert words in composed(anomalies).next_step
+
+
+@pytest.mark.parametrize(("grounds", "suspects", "symptom"), [("node_fault", [], "fault"), ("own_error", [3], "error")])
+def test_what_the_job_lived_through_is_no_hang_or_crash_of_it(grounds: str, suspects: list[int], symptom: str) -> None:
+    found = [anomaly(grounds, suspects, start=10, area="hardware")]
+    if not suspects:
+        place = Suspect(rank=None, node="node01", score=0.5, why="")
+        found = [msgspec.structs.replace(found[0], suspects=[place])]
+    decision = decide(found, situation(iterated=at(90), step_ns=10**9))
+    known = view()
+    one = compose(
+        incident_id="i",
+        revision=1,
+        published=at(100),
+        view=known,
+        decision=decision,
+        anomalies=found,
+        templates=[],
+        resolution="iterations go on",
+    )
+    assert said_symptom(one.symptom, one.reason, one.scope) == symptom
+    assert one.summary.startswith(f"{symptom}: " if one.iteration is None else f"{symptom} after")
 
 
 def test_open_and_resolved_are_told_by_the_resolution() -> None:

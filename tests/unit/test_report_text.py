@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import msgspec
 import pytest
 from rich.console import Console
 
 from producers.times import EARLIEST, SECOND
-from rankwatch.text import print_incident, since, suspect_line, where
+from rankwatch.text import how_sure, print_incident, since, suspect_line, where
 from schemas.results import Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
+from streams.incidents.resolution import Resolution
 
 NAMED = Incident(
     id="a",
@@ -83,3 +86,23 @@ def test_what_a_suspect_is_in_a_hang_is_said() -> None:
     assert suspect_line(suspect) == "rank 5 on node02, score 0.90: a reason"
     stopped = msgspec.structs.replace(suspect, kind="stopped_device")
     assert suspect_line(stopped) == "rank 5 on node02, score 0.90, stopped device: a reason"
+
+
+@pytest.mark.parametrize(
+    ("resolution", "status"),
+    [(one.value, "resolved" if one.name in ("ITERATES", "GOES_ON", "QUIET") else "over") for one in Resolution]
+    + [("", "open")],
+)
+def test_of_a_job_that_is_dead_it_is_not_said_that_its_incident_is_resolved(resolution: str, status: str) -> None:
+    out = Console(record=True, file=io.StringIO(), width=200)
+    print_incident(out, msgspec.structs.replace(NAMED, status="resolved", resolution=resolution))
+    shown = out.export_text()
+    assert f"supported, {status}" in shown
+    assert ("resolved" in shown) == (status == "resolved")
+
+
+def test_what_is_said_of_one_is_said_of_each_of_several() -> None:
+    one = msgspec.structs.replace(NAMED, reason="one never enqueued what its group waits for")
+    assert how_sure(one) == "supported: one never enqueued what its group waits for; area data"
+    two = msgspec.structs.replace(one, suspects=[*one.suspects, msgspec.structs.replace(one.suspects[0], rank=6)])
+    assert how_sure(two) == "supported: each of these never enqueued what its group waits for; area data"
