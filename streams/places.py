@@ -74,6 +74,19 @@ def replica_elsewhere(view: AttemptView, ranks: Iterable[int], among: Iterable[i
     return inside if len(stages) > 1 else {one for one in inside if _at(view, one, ("pp",)) not in stages}
 
 
+def replicas_elsewhere(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> dict[int, set[int]]:
+    """``replica_elsewhere`` of each of the ranks by itself, asked of everybody once."""
+    replicas: dict[str, dict[str, set[int]]] = {}
+    for one in among:
+        replicas.setdefault(_at(view, one, ("dp", "cp")), {}).setdefault(_at(view, one, ("pp",)), set()).add(one)
+    found = {}
+    for rank in ranks:
+        stage, replica = _at(view, rank, ("pp",)), _at(view, rank, ("dp", "cp"))
+        stages = replicas.get(replica, {}) if stage and replica else {}
+        found[rank] = set().union(*(own for other, own in stages.items() if other != stage))
+    return found
+
+
 def is_by_position(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> bool:
     """Whether the ranks may always have done more than others because of where they stand.
 
@@ -81,8 +94,7 @@ def is_by_position(view: AttemptView, ranks: Iterable[int], among: Iterable[int]
     of a node often loads the data of all. Of those that share such a position in their stages half are enough.
     """
     inside, everybody = set(ranks), {*among, *ranks}
-    last = max([*view.members, (view.world_size or 0) - 1])
-    if inside <= beside(view, 0, everybody) | beside(view, last, everybody):
+    if inside <= each_by_position(view, everybody):
         return True
     if len(inside) < 2:
         return False
@@ -90,6 +102,13 @@ def is_by_position(view: AttemptView, ranks: Iterable[int], among: Iterable[int]
     others = {rank for rank in everybody if _at(view, rank, ("pp",)) in stages}
     positions = [_on_nodes(view), *({rank: _at(view, rank, (axis,)) for rank in others} for axis in ("tp", "cp"))]
     return any(_share_most(inside, others, position) for position in positions)
+
+
+def each_by_position(view: AttemptView, among: Iterable[int]) -> set[int]:
+    """Those who may always have done more by themselves: rank 0, the last rank, and who shares tensors with them."""
+    everybody = set(among)
+    last = max([*view.members, (view.world_size or 0) - 1])
+    return beside(view, 0, everybody) | beside(view, last, everybody)
 
 
 def may_be_their_nodes(view: AttemptView, ranks: Iterable[int], among: Iterable[int]) -> bool:

@@ -6,7 +6,7 @@ that others wait for as well: who holds up the others has the shortest of them, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 import msgspec
@@ -128,23 +128,43 @@ class Peers:
             return found
         layers = [KINDS.index(kind) for kind in LAYERS]
         values = np.maximum(self._kinds[:, layers].T, _LEAST_S)
-        unrest = np.array([[_unrest(self.sketches[rank], kind) for rank in self.ranks] for kind in LAYERS])
-        flags, centers = _standing_out(values, unrest, bounds)
+        unrest, lean = (
+            np.array([[_sum_of(of, self.sketches[rank], kind) for rank in self.ranks] for kind in LAYERS])
+            for of in (_unrest, _lean)
+        )
+        flags, centers = _standing_out(values, unrest, lean, bounds)
         for row, column in zip(*np.nonzero(flags), strict=True):
             excess = Excess(LAYERS[row], float(values[row, column]), float(centers[row, column]))
             found.setdefault(self.ranks[column], []).append(excess)
         return found
 
 
-def _unrest(sketch: Sketch, kind: FunctionKind) -> float:
+def _unrest(one: FunctionShare, sketch: Sketch) -> float:
+    return one.unrest
+
+
+def _lean(one: FunctionShare, sketch: Sketch) -> float:
+    """How far the mean step of a function lies from its median one: at least so much a mean of so few steps may err.
+
+    Where most steps are of one length and some of another, as with inputs in buckets, the median deviation is 0. A
+    share q of n such steps moves the mean by q, and its standard error is no more than that.
+    """
+    return abs(one.share * span_s(sketch) - one.typical) if sketch.steps else 0.0
+
+
+def _sum_of(what: Callable[[FunctionShare, Sketch], float], sketch: Sketch, kind: FunctionKind) -> float:
     """By how much a layer may vary from step to step: by no more than its functions together."""
-    return sum(one.unrest for one in sketch.functions if one.kind == kind)
+    return sum(what(one, sketch) for one in sketch.functions if one.kind == kind)
 
 
-def _standing_out(values: Floats, unrest: Floats, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Flags and peers' medians of [function, rank]: out of the ranks, and of what varies from step to step."""
+def _standing_out(values: Floats, unrest: Floats, lean: Floats, bounds: Bounds) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """Flags and peers' medians of [function, rank]: out of the ranks, and of what varies from step to step.
+
+    Steps of one rank may all be of one kind by chance, so it is held to the lean of all.
+    """
     flags, _, centers = contrast(values, bounds)
     usual = np.maximum(np.median(unrest, axis=1, keepdims=True), unrest)
+    usual = np.maximum(usual, np.maximum(lean.mean(axis=1, keepdims=True), lean))
     return flags & (values - centers > bounds.mads * usual), centers
 
 
@@ -207,7 +227,7 @@ def slower_than_peers(sketches: Mapping[int, Sketch], bounds: Bounds, share: flo
     """By rank its functions that stand out of what peers hold, each with over ``share`` of the rank's own step.
 
     Besides the bounds over ranks, the excess must be so many deviations of what the function varies by from one step
-    to the next: where inputs differ in length, each step is another rank's.
+    to the next, and of how far means lie from medians: where inputs differ in length, each step is another rank's.
     """
     ranks = sorted(sketches)
     tables = {rank: _table(sketches[rank]) for rank in ranks}
@@ -222,8 +242,16 @@ def slower_than_peers(sketches: Mapping[int, Sketch], bounds: Bounds, share: flo
         return {}
     values = np.array([[_value(tables[rank], sketches[rank], key) for rank in ranks] for key in keys])
     listing = [[tables[rank].get(key) for rank in ranks] for key in keys]
-    unrest = [[0.0 if one is None else one.unrest for one in row] for row in listing]
-    flags, centers = _standing_out(values, np.array(unrest), bounds)
+    unrest, lean = (
+        np.array(
+            [
+                [0.0 if one is None else of(one, sketches[rank]) for rank, one in zip(ranks, row, strict=True)]
+                for row in listing
+            ]
+        )
+        for of in (_unrest, _lean)
+    )
+    flags, centers = _standing_out(values, unrest, lean, bounds)
     listed = [sum(one is not None for one in row) for row in listing]
     found: dict[int, list[Excess]] = {}
     for row, column in zip(*np.nonzero(flags), strict=True):
@@ -243,7 +271,9 @@ def slower_than_before(sketch: Sketch, before: Sketch, bounds: Bounds, share: fl
     found = []
     for one in sketch.functions:
         own, was = held_s(one, sketch), _value(then, before, (one.kind, one.name))
-        unrest = max(one.unrest, earlier.unrest if (earlier := then.get((one.kind, one.name))) else 0.0)
+        unrest = max(one.unrest, _lean(one, sketch))
+        if (earlier := then.get((one.kind, one.name))) is not None:
+            unrest = max(unrest, earlier.unrest, _lean(earlier, before))
         stands_out = own > bounds.ratio * was and own - was > bounds.mads * unrest
         if one.kind in LAYERS and one.name != OTHERS and own > share * span_s(sketch) and stands_out:
             found.append(Excess(one.kind, own, was, one, (one.kind, one.name) not in then))

@@ -13,12 +13,12 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, FunctionKind, Severity, Sketch
+from schemas.results import Anomaly, Severity, Sketch
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.kept_profiles import KeptProfiles, kept, unfolded
 from streams.lines.phases import QUIET_PHASES
-from streams.places import is_by_position, replica_elsewhere
+from streams.profile_innocence import Slow, guilty
 from streams.profiles import (
     Excess,
     Peers,
@@ -32,7 +32,6 @@ from streams.profiles import (
     totals,
 )
 from streams.robust import Bounds
-from streams.same_work import Work
 from streams.stall import over
 from streams.state import written
 from streams.view import AttemptView, AttemptWindow
@@ -89,19 +88,6 @@ class ProfileOutlierState(msgspec.Struct, kw_only=True):
 
     latest: dict[int, Sketch] = {}
     before: dict[int, Sketch] = {}
-
-
-class _Slow(msgspec.Struct, frozen=True):
-    """A rank that stands out: what explains it, how much of a step, and what of it its peers lack."""
-
-    rank: int
-    why: Excess
-    impact: float
-    steps: int
-    group: Peers
-    changed: bool
-    waits: float
-    peers_wait: float
 
 
 @register
@@ -173,7 +159,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         singled = [one for one in slow if self._tells(one) and settled] if not many else []
         grounds = "many_slow_functions" if many else "function_apart"
         if singled:
-            singled, grounds = self._guilty(view, peers, singled)
+            singled, grounds = guilty(view, peers, singled, self.config.bounds, self.config.elsewhere)
         worst = max(singled or slow, key=lambda one: (one.impact, -one.rank))
         suspects = [
             view.suspect(one.rank, round(min(0.9, 0.5 + one.impact), 2), _why(one.why))
@@ -199,49 +185,13 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
             unobserved=sorted(set(view.members) - set(comparable)),
         )
 
-    def _guilty(self, view: AttemptView, peers: list[Peers], slow: list[_Slow]) -> tuple[list[_Slow], str]:
-        """Those of the slow ranks whose own doing it is, and the grounds for them, or for why there are none."""
-        ratios = {rank: ratio for group in peers for rank, ratio in group.ratios(self.config.bounds).items()}
-        elsewhere = {one.rank: replica_elsewhere(view, [one.rank], view.members) for one in slow}
-        alone = [one for one in slow if not self._is_longer(one.rank, elsewhere[one.rank], ratios)]
-        if not alone:
-            return [], "slow_functions_of_replica"
-        if all(one.changed for one in alone):
-            return alone, "slow_function_and_changed"
-        if is_by_position(view, [one.rank for one in alone], ratios):
-            # Logging, saving and loading are the host's.
-            on_device = all(_is_of(one, "gpu") and not Work(one.group.sketches).is_other(one.rank) for one in alone)
-            return [], "slow_kernel_by_place" if on_device else "slow_function_by_design"
-        # Beside another that is slow a rank's duty is its duty still.
-        dutiful = [
-            one
-            for one in alone
-            if not one.changed and not _is_of(one, "gpu") and is_by_position(view, [one.rank], ratios)
-        ]
-        shared = _share_a_duty(view, alone)
-        alone = [one for one in alone if one not in dutiful and not self._has_other_part(view, one)]
-        if shared or not alone:
-            return [], "slow_function_of_other_work"
-        if any(elsewhere[one.rank] and not elsewhere[one.rank] & ratios.keys() for one in alone):
-            return [], "slow_function_unseen"
-        return alone, "slow_function"
-
-    def _is_longer(self, rank: int, elsewhere: set[int], ratios: dict[int, float]) -> bool:
-        """Whether own work takes longer on other stages of the rank's replica as well."""
-        least = 1 + self.config.elsewhere * (ratios[rank] - 1)
-        return any(ratios.get(one, 1.0) > least for one in elsewhere)
-
-    def _has_other_part(self, view: AttemptView, one: _Slow) -> bool:
-        """Whether a rank of which nothing tells the stage executes what its peers do not: it may have another one."""
-        return "pp" not in view.coordinates(one.rank) and Work(one.group.sketches).is_other(one.rank)
-
-    def _severity(self, worst: _Slow, *, many: bool, singled: bool) -> Severity:
+    def _severity(self, worst: Slow, *, many: bool, singled: bool) -> Severity:
         if many:
             return "info"
         apart = worst.why.ratio >= self.config.apart_ratio and worst.impact >= self.config.apart_impact
         return "warning" if singled or (apart and worst.steps >= self.config.steps) else "info"
 
-    def _tells(self, one: _Slow) -> bool:
+    def _tells(self, one: Slow) -> bool:
         return len(one.group.ranks) > self.config.peers and one.steps >= self.config.steps
 
     def _settled(self, view: AttemptView, window: AttemptWindow) -> bool:
@@ -252,7 +202,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         newest = max(one.captured for one in known.values())
         return newest <= window.end - int(self.config.settle_s * SECOND)
 
-    def _slow(self, group: Peers) -> list[_Slow]:
+    def _slow(self, group: Peers) -> list[Slow]:
         """The ranks of a peer group whose own work takes longer, by a function of it or as a whole."""
         standing_out = group.slower(self.config.bounds, self.config.share)
         steps = min((group.sketches[rank].steps for rank in group.ranks), default=0)
@@ -267,7 +217,7 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
                 continue
             why = explained(sketch, others, standing_out[rank], self.config.part)
             changed = self._has_changed(rank, sketch, why)
-            found.append(_Slow(rank, why, excess / step, steps, group, changed, waits, others["collective"]))
+            found.append(Slow(rank, why, excess / step, steps, group, changed, waits, others["collective"]))
         return found
 
     def _has_changed(self, rank: int, sketch: Sketch, why: Excess) -> bool:
@@ -316,36 +266,18 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
         )
 
 
-def _is_of(one: _Slow, kind: FunctionKind) -> bool:
-    return one.why.kind == kind
-
-
-def _share_a_duty(view: AttemptView, slow: list[_Slow]) -> bool:
-    """Whether several ranks of unknown stages are slow by one function of the host that is listed of nobody else.
-
-    One rank may be slow by what nobody else does; several that do it may be there for that, as the first of each node.
-    """
-    functions = {(one.why.kind, one.why.function.name) if one.why.function else None for one in slow}
-    return (
-        len(slow) > 1
-        and len(functions) == 1
-        and None not in functions
-        and all(one.why.at_most and not one.changed and "pp" not in view.coordinates(one.rank) for one in slow)
-    )
-
-
 def _recorded_alike(one: Sketch, other: Sketch) -> bool:
     return (one.world_size, one.recorded) == (other.world_size, other.recorded)
 
 
-def _said(one: _Slow) -> str:
+def _said(one: Slow) -> str:
     return (
         f"{one.why.name} of rank {one.rank} holds {said_seconds(one.why.own)} of a step on the critical path"
         f"{_calls(one.why)}"
     )
 
 
-def _compared(one: _Slow) -> str:
+def _compared(one: Slow) -> str:
     peers = said_ranks(rank for rank in one.group.ranks if rank != one.rank)
     return (
         f"{peers}, which hold a median of {said_seconds(one.peers_wait)} of a step in collectives; rank {one.rank} "

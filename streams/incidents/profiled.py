@@ -17,6 +17,8 @@ _INNOCENT = {
     "slow_function_unseen": Reason.SLOW_UNSEEN,
 }
 """Why nobody is named for what stands out in profiles."""
+_UNDECIDED = "what_if_several"
+"""What the same steps tell when they are played one by one: that some rank took longer, and perhaps by chance."""
 _SPACE = ("slow_function", "slow_function_and_changed", "function_apart", *_INNOCENT)
 GROUNDS = frozenset({*_SPACE, "function_shift"})
 """Grounds of the detector that contrasts profiles."""
@@ -49,8 +51,12 @@ def _telling(anomalies: list[Anomaly]) -> Anomaly | None:
     return latest_of(told) if told else None
 
 
-def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """The decision over what profiles told of an incident, and nothing else over ranks."""
+def by_profiles(anomalies: list[Anomaly], beside: list[Anomaly], situation: Situation) -> Decision:
+    """The decision over what profiles told of an incident, and nothing else over ranks.
+
+    A profile knows of each function only what most steps are like. So where its steps were played one by one, which
+    stands ``beside``, and nobody stayed slow in enough of them, nobody is named.
+    """
     spatial = [one for one in anomalies if one.grounds in _SPACE]
     latest = [one for one in spatial if one.end == latest_of(spatial).end]
     last = latest_of(latest or anomalies)
@@ -63,11 +69,19 @@ def by_profiles(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if not singled:
         return base.nobody(Reason.FUNCTION_APART if latest else Reason.FUNCTION_SHIFT, area=last.area)
     one = latest_of(singled)
-    if situation.timed:
-        # Timers of many steps know more than one look.
-        return base.nobody(Reason.FUNCTION_NOT_TIMED, area=one.area)
+    doubt = _doubt(one, beside, situation)
+    if doubt is not None:
+        return base.nobody(doubt, area=one.area)
     if one.grounds == "slow_function_and_changed":
         return base.named(Reason.SLOW_AND_CHANGED, one.suspects, area=one.area)
     if situation.knows_layout:
         return base.named(Reason.SLOW_KNOWN_LAYOUT, one.suspects, area=one.area)
     return base.nobody(Reason.SLOW_UNKNOWN_LAYOUT, area=one.area)
+
+
+def _doubt(one: Anomaly, beside: list[Anomaly], situation: Situation) -> Reason | None:
+    """What knows more than one look at most steps: timers of many steps, and the same steps one by one."""
+    played = [told.end for told in beside if told.grounds == _UNDECIDED]
+    if played and max(played) >= one.end:
+        return Reason.WHAT_IF_SEVERAL
+    return Reason.FUNCTION_NOT_TIMED if situation.timed else None

@@ -82,7 +82,7 @@ def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
     standing = [one for one in standing if one.severity != "info"] or standing
     if not standing:
         profiled = situation.of_looks([one for one in anomalies if one.grounds in PROFILED], anomalies)
-        return by_profiles(profiled, situation) if profiled else _without_contrast(anomalies, situation)
+        return by_profiles(profiled, anomalies, situation) if profiled else _without_contrast(anomalies, situation)
     latest = _latest(standing, situation)
     for grounds in _OVERRULES:
         overruling = [one for one in latest if one.grounds == grounds]

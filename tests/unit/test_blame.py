@@ -347,6 +347,7 @@ TABLE: list[Row] = [
     ("played steps alone tell rank 0", Reason.SLOW_FIRST_RANK, [], [slow("what_if_by_place", 0)], situation()),
     ("kernels of rank 0 take longer in played steps", Reason.WHAT_IF_WORKERS, [0], [slow("slow_kernel_by_place"), slow("what_if_by_place", 0)], situation()),
     ("kernels of rank 0 take longer, and played steps tell another", Reason.SOURCES_DISAGREE, [], [slow("slow_kernel_by_place"), slow("what_if_workers", 3)], situation()),
+    ("a function is slow, but too few steps for chance", Reason.WHAT_IF_SEVERAL, [], [slow("slow_function", 3), slow("what_if_several", severity="info")], situation()),
     ("kernels of rank 0 alone take longer", Reason.SLOW_FIRST_RANK, [], [slow("slow_kernel_by_place")], situation()),
     ("a function apart names nobody else", Reason.WHAT_IF_WORKERS, [3], [slow("function_apart"), slow("what_if_workers", 3)], situation()),
     ("played steps as information decide nothing", Reason.SLOW_KNOWN_LAYOUT, [3], [slow("slow_function", 3), slow("what_if_variation", severity="info")], situation()),

@@ -154,6 +154,21 @@ def test_a_function_that_varies_from_step_to_step_by_as_much_is_no_finding() -> 
     assert findings(window(ranks(slow={5: {"gemm": 0.3}}, unrest=0.1))) == []
 
 
+@pytest.mark.parametrize(("others", "told"), [(0.75, []), (0.61, ["slow_function"])])
+def test_a_rank_whose_steps_were_all_of_the_longer_kind_is_held_to_how_far_means_lie_from_medians(
+    others: float, told: list[str]
+) -> None:
+    """Of inputs in two lengths most may be short on each other rank, so that no step deviates from the median one."""
+    found = ranks(slow={5: {"gemm": 0.4}}, unrest=0.0)
+    for rank in set(found) - {5}:
+        functions = [
+            msgspec.structs.replace(one, share=others / 1.4) if one.name == "gemm" else one
+            for one in found[rank].functions
+        ]
+        found[rank] = msgspec.structs.replace(found[rank], functions=functions)
+    assert [one.grounds for one in findings(window(found))] == told
+
+
 def test_the_excess_has_to_matter_to_the_step() -> None:
     assert findings(window(ranks(slow={5: {"augment": 0.05}}))) == []
 
