@@ -13,7 +13,7 @@ from streams.detectors.registry import is_supporting
 from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
 from streams.incidents.decision import Decision, Reason, ranks_of
-from streams.incidents.hardware_beside import beside, kept, stands_beside
+from streams.incidents.hardware_beside import beside, kept, stands_beside, working
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.regular_lines import Regular, repeated_by, with_printed
@@ -167,6 +167,7 @@ class IncidentBook:
             regular=self.state.regular,
             spoke={rank: one.spoke for rank, one in concerned.items()},
             repeated=incident.repeated,
+            working=working(self.state.hardware),
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)

@@ -30,7 +30,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
     ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
     rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated`` when they
-    last printed what they had printed before.
+    last printed what they had printed before; ``working`` when ports were found to work again, by node and device.
     """
 
     members: dict[int, str]
@@ -49,6 +49,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     regular: dict[str, Regular] = {}
     spoke: dict[int, Rhythm] = {}
     repeated: dict[int, int] = {}
+    working: dict[tuple[str, str], int] = {}
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""
