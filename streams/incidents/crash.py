@@ -147,7 +147,7 @@ def _outlived(
     if not all(_passing(one, situation) for one in candidates):
         return False
     ranks = ranks_of(merged(candidates))
-    if all(_printed_on(one, situation, REACHES_NS) for one in candidates):
+    if _outlasted(candidates, situation):
         later = [one for one in failures if not ranks_of(one.suspects) & ranks]
         if any(came_before(mine, one) for one in later for mine in candidates):
             return True
@@ -158,6 +158,14 @@ def _outlived(
         all(came_before(one, mine) for mine in own) and all(_lived(rank, one, anomalies, situation) for rank in ranks)
         for one in others
     )
+
+
+def _outlasted(candidates: list[Anomaly], situation: Situation) -> bool:
+    """Whether those whom they name printed on as before for longer than a fault takes to reach the program.
+
+    Where iterations are printed these tell it: what else is printed may be a heartbeat.
+    """
+    return situation.iterated is None and all(_printed_on(one, situation, REACHES_NS) for one in candidates)
 
 
 def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
@@ -174,13 +182,14 @@ def _lost_a_peer(
 ) -> bool:
     """Whether those against whom only passing faults and errors are known printed on as before, then lost a peer.
 
-    Who fails prints that, and not as its last word that somebody else has.
+    Who fails prints that, and not as its last word that somebody else has. Who printed on for longer than a fault takes
+    to reach the program has lost nobody by it, whoever reports that.
     """
     ranks = ranks_of(merged(candidates))
     own = [one for one in failures if ranks_of(one.suspects) & ranks]
     lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
     passing = all(_passing(one, situation) for one in own) and all(_printed_on(one, situation) for one in candidates)
-    return passing and ranks <= lost
+    return passing and (ranks <= lost or (bool(lost) and _outlasted(candidates, situation)))
 
 
 def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
