@@ -16,6 +16,7 @@ from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.hardware import PORT_UP, falls
 from streams.hardware_words import said_change, said_device
+from streams.incidents.hardware_beside import PORT_WORKS
 from streams.lines.vocabulary.xid import CODES, code_of
 from streams.troubles import of_others
 from streams.view import AttemptView, AttemptWindow, Changed
@@ -130,7 +131,7 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
             layer="hardware",
             symptom=rule.symptom,
             area=rule.area,
-            grounds="rank_fault" if fatal else _grounds(change) if fault else "hardware_change",
+            grounds="rank_fault" if fatal else _grounds(change, fault=fault),
             severity=severity,
             text=f"{used}{said_device(changed.node, change.device, change.kind)}: {said_change(change)}",
             peers=f"devices that changed alike: {alike}; nodes that run the job: {len(view.node_names)}",
@@ -149,9 +150,12 @@ def _suspect(view: AttemptView, changed: Changed, *, fault: bool, fatal: bool) -
     return msgspec.structs.replace(view.suspect(changed.rank, 0.9 if fatal else 0.3, why), device=device)
 
 
-def _grounds(change: HardwareChange) -> str:
-    """A port that is slower stops nothing; any other fault may."""
-    return "port_slower" if change.kind == "port_rate" else "node_fault"
+def _grounds(change: HardwareChange, *, fault: bool) -> str:
+    """A port that is slower stops nothing, any other fault may; one that works again takes back that it did not."""
+    if fault:
+        return "port_slower" if change.kind == "port_rate" else "node_fault"
+    works = change.kind in PORT_UP and falls(change.kind, change.after, change.before)
+    return PORT_WORKS if works else "hardware_change"
 
 
 def _is_the_gpus(code: int) -> bool:

@@ -12,7 +12,7 @@ from streams.detectors.registry import is_supporting
 from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
 from streams.incidents.decision import Decision, Reason, ranks_of
-from streams.incidents.hardware_beside import beside, kept, stands_beside
+from streams.incidents.hardware_beside import beside, kept, stands_beside, working
 from streams.incidents.resolution import Resolution
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
@@ -183,6 +183,7 @@ class IncidentBook:
             repeated=incident.repeated,
             told=incident.told,
             leading=any(one.grounds == "frontier" for one in incident.support),
+            working=working(self.state.hardware),
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
         situation = msgspec.structs.replace(situation, timed=timed)

@@ -12,6 +12,7 @@ import msgspec
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
 from streams.incidents.situation import COLLECTED_NS, SAMPLED, SECOND, Situation, came_before, latest
+from streams.regular_lines import REACHES_NS
 from streams.rhythm import Rhythm
 
 EXACT_NS = 10 * SECOND
@@ -127,10 +128,11 @@ def _passing(candidate: Anomaly, situation: Situation) -> bool:
     return candidate.grounds == "own_error" and _printed_on(candidate, situation)
 
 
-def _printed_on(candidate: Anomaly, situation: Situation) -> bool:
-    """Whether those whom it names printed on as before: later than it may have been, and not within two seconds."""
-    by_then = max(latest(candidate), candidate.onset + 2 * SECOND)
-    return all(situation.repeated.get(suspect.rank or 0, 0) >= by_then for suspect in candidate.suspects)
+def _printed_on(candidate: Anomaly, situation: Situation, reach_ns: int = 2 * SECOND) -> bool:
+    """Whether those whom it names printed on as before: later than it may have been, and than what was on its way."""
+    by_then = max(latest(candidate), candidate.onset + reach_ns)
+    told = [situation.repeated.get(one.rank, 0) if one.rank is not None else 0 for one in candidate.suspects]
+    return all(time >= by_then for time in told)
 
 
 def _outlived(
@@ -139,11 +141,16 @@ def _outlived(
     """Whether those against whom only passing faults and errors are known lived on until others failed of their own.
 
     Who speaks after another has failed, or says that it has lost a peer, and prints no further error of its own before,
-    is not known to have failed first.
+    is not known to have failed first; nor is who printed on as before for longer than a fault takes to reach the
+    program, if anything at all is known against another since.
     """
     if not all(_passing(one, situation) for one in candidates):
         return False
     ranks = ranks_of(merged(candidates))
+    if _outlasted(candidates, situation):
+        later = [one for one in failures if not ranks_of(one.suspects) & ranks]
+        if any(came_before(mine, one) for one in later for mine in candidates):
+            return True
     shown = [one for one in failures if not _passing(one, situation)]
     own = [one for one in shown if ranks_of(one.suspects) & ranks]
     others = [one for one in shown if not ranks_of(one.suspects) & ranks]
@@ -151,6 +158,14 @@ def _outlived(
         all(came_before(one, mine) for mine in own) and all(_lived(rank, one, anomalies, situation) for rank in ranks)
         for one in others
     )
+
+
+def _outlasted(candidates: list[Anomaly], situation: Situation) -> bool:
+    """Whether those whom they name printed on as before for longer than a fault takes to reach the program.
+
+    Where iterations are printed these tell it: what else is printed may be a heartbeat.
+    """
+    return situation.iterated is None and all(_printed_on(one, situation, REACHES_NS) for one in candidates)
 
 
 def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
@@ -167,13 +182,14 @@ def _lost_a_peer(
 ) -> bool:
     """Whether those against whom only passing faults and errors are known printed on as before, then lost a peer.
 
-    Who fails prints that, and not as its last word that somebody else has.
+    Who fails prints that, and not as its last word that somebody else has. Who printed on for longer than a fault takes
+    to reach the program has lost nobody by it, whoever reports that.
     """
     ranks = ranks_of(merged(candidates))
     own = [one for one in failures if ranks_of(one.suspects) & ranks]
     lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
     passing = all(_passing(one, situation) for one in own) and all(_printed_on(one, situation) for one in candidates)
-    return passing and ranks <= lost
+    return passing and (ranks <= lost or (bool(lost) and _outlasted(candidates, situation)))
 
 
 def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:

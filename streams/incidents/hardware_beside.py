@@ -10,7 +10,9 @@ from schemas.results import Anomaly
 from streams.incidents.decision import Decision
 from streams.incidents.situation import SECOND
 
-GROUNDS = frozenset({"hardware_change", "hardware_unlike"})
+PORT_WORKS = "port_works"
+"""Grounds that say of a port that it works again."""
+GROUNDS = frozenset({"hardware_change", "hardware_unlike", PORT_WORKS})
 """Grounds of findings that only stand beside an incident."""
 _DETECTORS = frozenset({"hardware_state", "hardware_peers"})
 KEPT = 64
@@ -28,6 +30,17 @@ def kept(known: list[Anomaly], found: list[Anomaly]) -> list[Anomaly]:
     """What is remembered, with this window's findings; the latest where there is no room for all."""
     told = [one for one in found if one.detector in _DETECTORS]
     return [*known, *told][-KEPT:] if told else known
+
+
+def working(known: list[Anomaly]) -> dict[tuple[str, str], int]:
+    """When a port was last found to work again (ns), by node and device."""
+    found: dict[tuple[str, str], int] = {}
+    for one in known:
+        if one.grounds == PORT_WORKS:
+            for place in one.suspects:
+                key = (place.node, place.device or "")
+                found[key] = max(one.onset, found.get(key, one.onset))
+    return found
 
 
 def beside(known: list[Anomaly], anomalies: list[Anomaly], decision: Decision, reach_ns: int) -> list[Anomaly]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import msgspec
 
+from schemas.measures import measure_of
 from schemas.results import Anomaly
+from streams.hardware import PORT_UP
 from streams.incidents.crash import crash, first_of, only_cascades
 from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import hang
-from streams.incidents.situation import SECOND, STANDSTILL, Situation, came_before
+from streams.incidents.situation import SAMPLED, SECOND, STANDSTILL, Situation, came_before
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
@@ -26,7 +28,7 @@ def faults_alone(anomalies: list[Anomaly], situation: Situation) -> Decision:
     survived = all(situation.survived(one, anomalies) for one in anomalies)
     dated = [one for one in anomalies if one.severity != "info"]
     if survived:
-        return _gone_on(base, dated or anomalies)
+        return _gone_on(base, dated or anomalies, situation)
     return placed(base.nobody(Reason.NODE_FAULT, area=anomalies[0].area), dated)
 
 
@@ -62,17 +64,26 @@ def shortly_before(decision: Decision, faults: list[Anomaly]) -> list[Anomaly]:
     ]
 
 
-def _gone_on(base: Base, passed: list[Anomaly]) -> Decision:
+def _gone_on(base: Base, passed: list[Anomaly], situation: Situation) -> Decision:
     """Nobody is named for what the job lived through; broken hardware stays a warning of its place.
 
-    A GPU or memory that failed once fails again, whoever uses it next; what a program did wrong, or a port that came
-    back, does not.
+    A GPU or memory that failed once fails again, whoever uses it next, and a port that does not work yet is of no use;
+    what a program did wrong, or a port that came back, is over.
     """
-    broken = [one for one in passed if one.grounds in ("rank_fault", "node_fault") and one.area == "hardware"]
+    faults = [one for one in passed if one.grounds in ("rank_fault", "node_fault")]
+    broken = [one for one in faults if one.area == "hardware" or _is_down(one, situation)]
     decision = base.nobody(Reason.SURVIVED, area=(broken or passed)[0].area)
     if any(one.severity != "info" for one in broken):
         decision = msgspec.structs.replace(decision, severity="warning")
     return placed(decision, broken or [one for one in passed if one.grounds == "node_fault"])
+
+
+def _is_down(fault: Anomaly, situation: Situation) -> bool:
+    """Whether a fault is a port that by its sampled state went down and has not been found to work since."""
+    measure = measure_of(fault.metric) if fault.detector == SAMPLED else None
+    if measure is None or measure.kind not in PORT_UP:
+        return False
+    return all(situation.working.get((one.node, one.device or ""), 0) < fault.onset for one in fault.suspects)
 
 
 def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -94,7 +105,7 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
     lost = [one for one in anomalies if one.grounds == "cascade" and not situation.survived(one, anomalies)]
     if gone_on and not own and not lost:
-        return _gone_on(Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom), gone_on)
+        return _gone_on(Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom), gone_on, situation)
     return only_cascades(anomalies, situation)
 
 

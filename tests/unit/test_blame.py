@@ -497,6 +497,18 @@ def test_broken_hardware_that_the_job_lives_through_warns_of_its_place(
     assert all(one.rank is None for one in decision.places)
 
 
+@pytest.mark.parametrize(("printed_until", "suspects"), [(30, [5]), (299, [])])
+def test_who_prints_on_for_minutes_after_a_fault_is_not_known_to_have_failed_first(
+    printed_until: float, suspects: list[int]
+) -> None:
+    lost = cascade(*others(2, 5), start=310)
+    seen = situation(now=400, spoke={5: Rhythm(at(printed_until))}, repeated={5: at(printed_until)})
+    assert named(decide([fault(5), fault(2, 300), lost], seen)) == suspects
+    assert named(decide([fault(5), lost], seen)) == suspects
+    # Where no iteration came since, what else it prints may be a heartbeat.
+    assert named(decide([fault(5), lost], msgspec.structs.replace(seen, iterated=at(9)))) == [5]
+
+
 @pytest.mark.parametrize(("port", "places"), [(10, ["mlx5_2:1"]), (40, [])])
 def test_a_port_that_was_slower_before_the_job_is_where_to_look(port: float, places: list[str]) -> None:
     decision = decide([anomaly("job_shift", start=20, onset=20), slower_port(port)], situation())

@@ -32,7 +32,7 @@ def found(*changes: Changed, **fields: Any) -> list[Anomaly]:
     ("kind", "before", "after", "grounds", "severity", "area", "said"),
     [
         ("port_state", 4, 1, "node_fault", "warning", "network", "is DOWN, was ACTIVE"),
-        ("port_state", 1, 4, "hardware_change", "info", "network", "is ACTIVE, was DOWN"),
+        ("port_state", 1, 4, "port_works", "info", "network", "is ACTIVE, was DOWN"),
         ("port_physical_state", 5, 2, "node_fault", "warning", "network", "is Polling, was LinkUp"),
         ("port_state", 1, 2, "hardware_change", "info", "network", "is INIT, was DOWN"),
         ("port_state", 4, 5, "hardware_change", "info", "network", "is ACTIVE_DEFER, was ACTIVE"),

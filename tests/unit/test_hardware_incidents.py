@@ -59,7 +59,7 @@ def test_a_port_that_goes_down_warns_of_its_place_and_pages_nobody_while_the_job
     assert all(one.suspects == [] for one in revisions)
     last = revisions[-1]
     assert (last.scope.kind, last.scope.nodes, last.scope.devices) == ("device", ["node01"], ["mlx5_2:1"])
-    assert (last.severity, last.area, last.reason) == ("info", "network", Reason.SURVIVED.value)
+    assert (last.severity, last.area, last.reason) == ("warning", "network", Reason.SURVIVED.value)
     assert told(last) == [f"port mlx5_2:1 of node01: is DOWN, was ACTIVE ({STATE})"]
 
 
@@ -83,6 +83,18 @@ def test_a_port_that_falls_to_a_lower_rate_warns_of_its_place() -> None:
     assert (incident.severity, incident.symptom, incident.suspects) == ("warning", "slowdown", [])
     assert incident.reason == Reason.PORT_SLOWER.value
     assert (incident.scope.kind, incident.scope.nodes, incident.scope.devices) == ("device", ["node01"], ["mlx5_2:1"])
+
+
+@pytest.mark.parametrize(
+    ("states", "severity"),
+    [({0: 4, 30: 1}, "warning"), ({0: 4, 30: 1, 40: 4}, "info"), ({0: 4, 30: 1, 40: 2}, "warning")],
+)
+def test_a_port_that_stays_down_stays_a_warning_though_the_job_goes_on(
+    states: dict[float, float], severity: str
+) -> None:
+    (incident,) = incidents(sampled(steady(ranks=4, seconds=90), "node01", STATE, "mlx5_2:1", states))
+    assert (incident.severity, incident.reason) == (severity, Reason.SURVIVED.value)
+    assert (incident.suspects, incident.scope.devices) == ([], ["mlx5_2:1"])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from streams_support import CONFIG, at
 from schemas.events import Event, Metric
 from schemas.identity import Identity
 from schemas.results import HardwareChange, Window
-from streams.hardware import MOST_CHANGES, MOST_CODED, MOST_SERIES
+from streams.hardware import MOST_CHANGES, MOST_CODED, MOST_SERIES, HardwareWatch, WatchState
 from streams.stages.worker import WorkerState, summarise
 
 NODE = Identity(job="job", node="gpu3", rank_reason="node", process_type="sampler")
@@ -178,6 +178,17 @@ def test_what_invents_devices_does_not_fill_the_memory() -> None:
     (other,) = windows(more)
     assert len(other.hardware) == MOST_CHANGES
     assert other.dropped["hardware"] == 200 - MOST_CHANGES
+
+
+def test_room_is_made_once_a_window_whatever_comes() -> None:
+    watch = HardwareWatch(WatchState())
+    late = [sample(700 + n, DOWNED, 0, f"late{n}") for n in range(2)]
+    for one in [*(sample(0, DOWNED, 0, f"port{n}") for n in range(MOST_SERIES)), sample(1, DOWNED, 0, "new"), *late]:
+        watch.take(one)
+    assert watch.left_out == 3
+    after = HardwareWatch(watch._state)
+    after.take(late[0])
+    assert (after.left_out, len(watch._state.shown)) == (0, 1)
 
 
 PHYSICAL, TEMPERATURES, REMAP = "node_infiniband_physical_state_id", [60.0, 60, 0, 60], "DCGM_FI_DEV_ROW_REMAP_FAILURE"
