@@ -101,6 +101,13 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             "slow_place",
             list(range(8)),
         ),
+        (
+            "half of all, which is a node, and one elsewhere that is slow as well",
+            {"compute_ms": lambda rank, step: 400.0 * (1 + 0.6 * (rank > 7 and step >= 50) + 2 * (rank == 3))},
+            {"per_node": 8, "layout": {"pp": 1, "dp": 16, "tp": 1, "cp": 1}},
+            None,
+            [],
+        ),
         ("a stage that was always slow", {"compute_ms": slow(*range(8, 16))}, {"layout": PIPELINE}, None, []),
         (
             "a stage that has become slow",
