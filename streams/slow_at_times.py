@@ -43,7 +43,7 @@ class Recurring(Standing, frozen=True, kw_only=True):
 
     def cost(self, steps: int) -> float:
         """By how much it is longer than its peers' median, spread over all steps (ns)."""
-        return self.excess(steps) * self.share(steps)
+        return super().cost(steps) * self.share(steps)
 
     def share(self, steps: int) -> float:
         """In which share of the last runs it stands out."""

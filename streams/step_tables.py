@@ -40,6 +40,11 @@ def timer_of(text: str) -> str:
     return text.rpartition("|")[2]
 
 
+def is_own(text: str) -> bool:
+    """Whether the timer of this key holds own work alone."""
+    return text.startswith("own|")
+
+
 class StepTables:
     """Takes windows in; keeps the tables by the text of their keys."""
 
@@ -101,6 +106,11 @@ class StepTables:
         told = [_middles(table, ranks, steps) for table in tables if table.places(ranks)]
         told = [one for one in told if np.isfinite(one).any()]
         return np.sum(told, axis=0) if told else np.full(len(ranks), np.nan)
+
+    def working_time(self, ranks: list[int], steps: Steps) -> Array:
+        """How long each timer of these ranks takes that holds work, alone or with waiting (ns), [timer, rank]."""
+        texts = (*self.of("own"), *self.of("mixed"))
+        return np.array([_middles(self._tables[text], ranks, steps) for text in texts]).reshape(len(texts), len(ranks))
 
     def waiting_time(self, ranks: list[int], steps: Steps) -> Array:
         """How long all timers of a rank take that hold waiting, alone or with work (ns), in these steps.
