@@ -13,8 +13,8 @@ from streams.steps import StepColumns, StepTable
 from streams.timers import Kind, kind_of_timer, plain_timer, scale_ns
 from streams.view import AttemptView, AttemptWindow
 
-MOST_TABLES = 32
-"""Of each kind of timers."""
+MOST_TABLES: dict[Kind, int] = {"own": 32, "wait": 32, "mixed": 8, "total": 4, "none": 0}
+"""By kind of timers; the last kinds only explain what the first two show, and take as much memory each."""
 
 
 Steps = Sequence[tuple[int, int]]
@@ -77,7 +77,7 @@ class StepTables:
                 if column is not None and rank not in column:
                     column[rank] = series
         for key in sorted(found):
-            if key.text in self._tables or len(self.of(key.kind)) < MOST_TABLES:
+            if key.text in self._tables or len(self.of(key.kind)) < MOST_TABLES[key.kind]:
                 self._take(key.text, found[key])
         for text in sorted(set(self._tables) - {key.text for key in found}):
             self._tables[text].take([], [], [], self._warm_up)
