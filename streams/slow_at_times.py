@@ -1,4 +1,4 @@
-"""Who is slow in every third step or so: a rank that stands out in too few steps to be slow, and again and again.
+"""Who is slow in every third or fifth step: a rank that stands out in too few steps to be slow, and again and again.
 
 So does a rank of whose loader's workers one is slow, or that something disturbs at regular times. It must stand out in
 a share of each of two runs of steps, more often than peers do by chance; each time by about as much, since inputs of
@@ -16,7 +16,7 @@ from streams.slow_ranks import SPREADS, Standing, by_more_than_chance, standings
 from streams.steps import StepTable
 
 RUNS = 2
-SHARE = 0.25
+SHARE = 0.15
 """Of the steps of each run."""
 SINGLE = 0.5
 """Of the steps in which it stands out, how many at least must follow one in which it does not."""
@@ -43,7 +43,7 @@ class Recurring(Standing, frozen=True, kw_only=True):
 
     def cost(self, steps: int) -> float:
         """By how much it is longer than its peers' median, spread over all steps (ns)."""
-        return self.excess(steps) * self.share(steps)
+        return super().cost(steps) * self.share(steps)
 
     def share(self, steps: int) -> float:
         """In which share of the last runs it stands out."""

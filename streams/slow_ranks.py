@@ -27,7 +27,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How a rank stood in those of the remembered steps that it and a peer reported, oldest first.
 
     ``values`` and ``medians`` of its peers are in ns; ``flags`` is in which steps it stood out. ``unrest`` is by how
-    much ratios within its group move from one run of steps to the next (``unrest_of``).
+    much ratios within its group move from one run of steps to the next (``unrest_of``). ``together`` is what all its
+    timers take longer, as far as others wait for it (ns); 0 where that is not known.
     """
 
     rank: int
@@ -38,6 +39,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     ratios: Array
     flags: npt.NDArray[np.bool_]
     unrest: float = 0.0
+    together: float = 0.0
 
     def flagged(self, steps: int) -> npt.NDArray[np.int64]:
         """The places of the last ``steps`` steps in which it stood out."""
@@ -64,7 +66,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     def cost(self, steps: int) -> float:
         """What a step takes longer by it (ns)."""
-        return self.excess(steps)
+        return max(self.excess(steps), self.together)
 
     def middle(self, values: Array, steps: int) -> float:
         """The middle of a column where it stands out."""

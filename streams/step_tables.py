@@ -14,8 +14,8 @@ from streams.steps import StepColumns, StepTable
 from streams.timers import Kind, kind_of_timer, plain_timer, scale_ns
 from streams.view import AttemptView, AttemptWindow
 
-MOST_TABLES = 32
-"""Of each kind of timers."""
+MOST_TABLES: dict[Kind, int] = {"own": 32, "wait": 32, "mixed": 8, "total": 4, "none": 0}
+"""By kind of timers; the last kinds only explain what the first two show, and take as much memory each."""
 
 
 Steps = Sequence[tuple[int, int]]
@@ -39,6 +39,11 @@ class TableKey(msgspec.Struct, frozen=True, order=True):
 def timer_of(text: str) -> str:
     """The timer that the text of a key names."""
     return text.rpartition("|")[2]
+
+
+def is_own(text: str) -> bool:
+    """Whether the timer of this key holds own work alone."""
+    return text.startswith("own|")
 
 
 class StepTables:
@@ -68,7 +73,7 @@ class StepTables:
                 key = TableKey(kind, process_type, role, plain_timer(name))
                 found.setdefault(key, []).append((name, reports.flat.only(of == classes[process_type, role])))
         for key in sorted(found):
-            if key.text in self._tables or len(self.of(key.kind)) < MOST_TABLES:
+            if key.text in self._tables or len(self.of(key.kind)) < MOST_TABLES[key.kind]:
                 self._take(key.text, found[key])
         for text in sorted(set(self._tables) - {key.text for key in found}):
             self._tables[text].take(None, np.empty(0), self._warm_up)
@@ -95,6 +100,11 @@ class StepTables:
         told = [_middles(table, ranks, steps) for table in tables if table.places(ranks)]
         told = [one for one in told if np.isfinite(one).any()]
         return np.sum(told, axis=0) if told else np.full(len(ranks), np.nan)
+
+    def working_time(self, ranks: list[int], steps: Steps) -> Array:
+        """How long each timer of these ranks takes that holds work, alone or with waiting (ns), [timer, rank]."""
+        texts = (*self.of("own"), *self.of("mixed"))
+        return np.array([_middles(self._tables[text], ranks, steps) for text in texts]).reshape(len(texts), len(ranks))
 
     def waiting_time(self, ranks: list[int], steps: Steps) -> Array:
         """How long all timers of a rank take that hold waiting, alone or with work (ns), in these steps.

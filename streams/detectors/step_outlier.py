@@ -19,6 +19,7 @@ from streams.places import Place, places_of
 from streams.robust import Bounds
 from streams.slow_at_times import recurring
 from streams.slow_beside import with_its_group
+from streams.slow_cost import are_waited_for, with_costs
 from streams.slow_episodes import Episodes
 from streams.slow_ranks import (
     Shift,
@@ -30,7 +31,7 @@ from streams.slow_ranks import (
     standings,
 )
 from streams.stall import over
-from streams.step_tables import StepTables, timer_of
+from streams.step_tables import StepTables, is_own, timer_of
 from streams.steps import StepColumns, StepTable
 from streams.timers import is_of_data
 from streams.view import AttemptView, AttemptWindow
@@ -115,9 +116,12 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """At most one finding a table and window; the slow ranks of one timer stand in it together."""
         self._tables.collect(view, window)
-        for key in (key for kind in ("wait", "mixed", "total") for key in self._tables.of(kind)):
+        # What holds waiting tells nothing unless others time theirs.
+        waits, mixed = self._tables.of("wait"), self._tables.of("mixed")
+        to_judge = [*self._tables.of("own"), *(mixed if waits else [])]
+        for key in (*waits, *self._tables.of("total"), *([] if waits else mixed)):
             self._settle(self._tables[key])
-        judged = [key for key in self._tables.of("own") if self._judge(view, self._tables[key])]
+        judged = [key for key in to_judge if self._judge(view, self._tables[key])]
         step = view.clock.step_ns
         if over(view) or step is None:
             return []
@@ -148,21 +152,32 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         # What takes longer than the step that it is part of is in another unit, or of more than this step.
         longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
         known = self.state.slow.setdefault(key, Episodes())
-        slow = [
-            one
-            for one in slow
-            if one.middle(one.values, config.steps) <= longest
-            and one.cost(config.steps) >= config.impact * (known.part(one.rank) if apart else 1) * step
-            and one.is_beyond_noise(config.steps)
-        ]
-        if slow:
-            slow = with_its_group(view, table, slow, config.steps, config.bounds)
-        place = self._shifted_place(view, key, {*known.ranks, *(one.rank for one in slow)}, longest, step)
+        # Whoever is slow at times only must cost as much each time.
+        slow = self._that_matter(view, key, slow, known if apart else Episodes(), longest, step) if slow else []
+        told = {*known.ranks, *(one.rank for one in slow)}
+        place = self._shifted_place(view, key, told, longest, step) if is_own(key) else None
         if place is not None:
             return self._of_a_place(view, window, key, *place, step)
         self.state.shifted.pop(key, None)
         known.note(slow, table.total, config.steps, config.bounds.ratio)
         return self._finding(view, window, key, slow, len(apart - shown), step) if slow else None
+
+    def _that_matter(
+        self, view: AttemptView, key: str, slow: list[Standing], known: Episodes, longest: float, step: int
+    ) -> list[Standing]:
+        """Those of the slow ranks that cost enough of a step, beyond noise, with others of their group."""
+        table, config = self._tables[key], self.config
+        slow = with_costs(view, self._tables, slow, config.steps)
+        slow = [
+            one
+            for one in slow
+            if one.middle(one.values, config.steps) <= longest
+            and one.cost(config.steps) >= config.impact * known.part(one.rank) * step
+            and one.is_beyond_noise(config.steps)
+        ]
+        if not slow or not (is_own(key) or are_waited_for(view, self._tables, slow, config.steps)):
+            return []
+        return with_its_group(view, table, slow, config.steps, config.bounds)
 
     def _finding(
         self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
@@ -202,7 +217,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             peers=f"peers' median {worst.middle(worst.medians, config.steps) / 1e6:.1f} ms; {impact:.0%} of a step",
             iteration=first.iteration,
             phase=view.phase,
-            suspects=[self._suspect(view, timer_of(key), one, step) for one in sorted(shown, key=lambda one: one.rank)],
+            suspects=[self._suspect(view, key, one, step) for one in sorted(shown, key=lambda one: one.rank)],
             victims=sorted(set(view.members) - ranks - {one.rank for one in mates}),
             metric=timer_of(key),
         )
@@ -269,12 +284,11 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             told += f"; timers of {said_ranks(case.unaccounted)} leave as much of its steps open"
         return told + (f"; {said_ranks(case.waiting)} also waits longer than peers" if case.waiting else "")
 
-    def _suspect(self, view: AttemptView, timer: str, one: Standing, step: int) -> Suspect:
+    def _suspect(self, view: AttemptView, key: str, one: Standing, step: int) -> Suspect:
         flagged, steps = len(one.flagged(self.config.steps)), one.judged_by(self.config.steps)
-        why = (
-            f"own work {timer} {one.middle(one.ratios, self.config.steps):.2f} times its peers' median, {flagged} of "
-            f"{steps} steps"
-        )
+        what = f"{'own work' if is_own(key) else 'time in'} {timer_of(key)}"
+        ratio = one.middle(one.ratios, self.config.steps)
+        why = f"{what} {ratio:.2f} times its peers' median, {flagged} of {steps} steps"
         weight = flagged / steps + min(1.0, one.cost(self.config.steps) / step)
         return view.suspect(one.rank, round(min(0.99, 0.5 + weight / 4), 2), why)
 

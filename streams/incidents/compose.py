@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -29,13 +30,17 @@ SHOWN_EVIDENCE = 8
 SHOWN_SUPPORT = 4
 _EACH = ("own_error", "own_death", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", *GROUNDS)
 """Grounds whose every finding is a piece of evidence of its own."""
-_BY_DESIGN = (
+_PAGES_NOBODY = (
     Reason.SLOW_FIRST_RANK,
     Reason.SLOW_OTHER_WORK,
     Reason.SLOW_NODE,
     Reason.SLOW_EXPERTS,
     Reason.SLOW_UNSEEN,
+    Reason.SLOW_UNKNOWN_LAYOUT,
     Reason.SLOW_BUT_WAITS,
+    Reason.SLOW_OR_WAITS,
+    Reason.SLOW_UNWITNESSED,
+    Reason.SLOW_WITHIN_GROUP,
     Reason.SLOW_STAGE,
     Reason.SLOW_REPLICA,
     Reason.ROTATING,
@@ -69,52 +74,65 @@ def compose(
     shown behind the others. ``library`` is the version of what
     healthy jobs print, ``stacks`` where everybody stood.
     """
-    scope = scope_of(view, decision)
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
-    missing = [] if unavailable else sorted(view.expected - set(view.members))
     return Incident(
+        **_decided(view, decision, anomalies),
+        **_unseen(view, anomalies, ranks, unavailable),
         id=incident_id,
         revision=revision,
         published=published,
         job=view.job,
         attempt=view.attempt,
-        symptom=decision.symptom,
-        area=decision.area,
-        severity=_severity(view, decision, anomalies),
-        verdict=decision.verdict,
-        reason=decision.reason.value,
         status="resolved" if resolution else "open",
         resolution=resolution,
-        onset=decision.onset,
-        iteration=decision.iteration,
-        phase=anomalies[0].phase,
-        summary=_summary(view, decision, scope),
-        scope=scope,
-        suspects=decision.suspects,
-        victims=Ranks(ranks=rank_ranges(decision.victims)),
-        missing=Ranks(ranks=rank_ranges(missing)),
-        unobserved=Ranks(ranks=rank_ranges(_unobserved(anomalies, ranks))),
         templates=templates,
         evidence=[*evidence_of(anomalies), *evidence_of(hardware), *_support_of(support, ranks)],
-        next_step=_next_step(decision, scope),
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,
         stacks=list(stacks),
     )
 
 
+def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> dict[str, Any]:
+    """The fields that the decision gives."""
+    scope = scope_of(view, decision)
+    return {
+        "severity": _severity(view, decision, anomalies),
+        "summary": _summary(view, decision, scope),
+        "scope": scope,
+        "next_step": _next_step(decision, scope),
+        "phase": anomalies[0].phase,
+        "symptom": decision.symptom,
+        "area": decision.area,
+        "verdict": decision.verdict,
+        "reason": decision.reason.value,
+        "onset": decision.onset,
+        "iteration": decision.iteration,
+        "suspects": decision.suspects,
+        "victims": Ranks(ranks=rank_ranges(decision.victims)),
+    }
+
+
+def _unseen(view: AttemptView, anomalies: list[Anomaly], named: list[int], unavailable: bool) -> dict[str, Any]:
+    """The ranks that are missing, and those that could not be observed."""
+    missing = [] if unavailable else sorted(view.expected - set(view.members))
+    unobserved = _unobserved(anomalies, named)
+    return {"missing": Ranks(ranks=rank_ranges(missing)), "unobserved": Ranks(ranks=rank_ranges(unobserved))}
+
+
 def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> Severity:
     """The worst of what the decision rests on.
 
     An error that the job survived and a job that its owner stopped page nobody, unless hardware is broken; nor does a
-    slowdown that may be so by design or by its inputs, for which nobody can do anything at once.
+    slowdown that may be so by design or by its inputs, or in which the slow ones may only wait for another: nobody can
+    do anything at once. A job that takes longer and tells no more warns as well.
     """
     stopped = view.stopped is not None and decision.onset >= view.stopped - STOP_NS
     if stopped or (decision.reason is Reason.SURVIVED and decision.severity is None):
         return "info"
     severity = decision.severity or worst(anomalies)
-    by_design = decision.reason in _BY_DESIGN and not decision.suspects
-    return "warning" if by_design and severity == "critical" else severity
+    nameless = decision.reason in _PAGES_NOBODY and not decision.suspects
+    return "warning" if nameless and severity == "critical" else severity
 
 
 def _unobserved(anomalies: list[Anomaly], named: list[int]) -> set[int]:

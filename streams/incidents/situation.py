@@ -31,8 +31,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
     rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated`` when they
     last printed what they had printed before, ``told`` the end of the window in which they last said how long their own
-    work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too little. ``working`` is
-    when ports were found to work again, by node and device.
+    work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too little.
+    ``working`` is when ports were found to work again, by node and device.
     """
 
     members: dict[int, str]

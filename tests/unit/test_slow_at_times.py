@@ -30,6 +30,7 @@ def stays(rank: int, step: int) -> float:
     [
         ("every third step", {"compute_ms": every(3, 5, since=60)}, "slow_and_changed", [5]),
         ("every fourth step", {"data_load_ms": every(4, 5, since=60)}, "slow_and_changed", [5]),
+        ("every fifth step", {"compute_ms": every(5, 5, since=60, longer=1000.0)}, "slow_and_changed", [5]),
         ("always", {"compute_ms": every(3, 5)}, "slow_against_peers", [5]),
         ("always rank 0", {"compute_ms": every(3, 0)}, "slow_first_rank", [0]),
         ("every tenth step", {"compute_ms": every(10, 5, since=60, longer=4000.0)}, None, []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,6 +102,13 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             {"per_node": 8, "layout": {"pp": 1, "dp": 16, "tp": 1, "cp": 1}},
             "slow_place",
             list(range(8)),
+        ),
+        (
+            "half of all, which is a node, and one elsewhere that is slow as well",
+            {"compute_ms": lambda rank, step: 400.0 * (1 + 0.6 * (rank > 7 and step >= 50) + 2 * (rank == 3))},
+            {"per_node": 8, "layout": {"pp": 1, "dp": 16, "tp": 1, "cp": 1}},
+            None,
+            [],
         ),
         ("a stage that was always slow", {"compute_ms": slow(*range(8, 16))}, {"layout": PIPELINE}, None, []),
         (
@@ -521,6 +529,14 @@ def test_who_may_wait_for_one_whose_time_is_not_accounted_for_is_not_named() -> 
     assert "rank 3" in found.text
     (found,) = last(windows(timers | {"allreduce_ms": lambda rank, step: 100.0 + 320.0 * (step >= 50 and rank != 2)}))
     assert found.grounds == "slow_and_changed"
+
+
+def test_timers_that_only_explain_are_few() -> None:
+    detector = StepOutlier()
+    names = [*(f"backward_{number}_ms" for number in range(12)), *(f"step_{number}_ms" for number in range(6))]
+    run(detector, new_view(), windows({"compute_ms": slow(), **dict.fromkeys(names, slow())}, ranks=2, count=3))
+    detector.snapshot()
+    assert Counter(text.split("|")[0] for text in detector.state.tables) == {"own": 1, "mixed": 8, "total": 4}
 
 
 def test_a_finding_tells_the_timer_that_it_rests_on() -> None:
