@@ -45,6 +45,10 @@ class Recurring(Standing, frozen=True, kw_only=True):
         """By how much it is longer than its peers' median, spread over all steps (ns)."""
         return super().cost(steps) * self.share(steps)
 
+    def lasts(self, steps: int) -> bool:
+        """It was judged by two runs."""
+        return True
+
     def share(self, steps: int) -> float:
         """In which share of the last runs it stands out."""
         return len(self.flagged(steps)) / self.judged_by(steps)

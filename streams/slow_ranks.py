@@ -19,6 +19,8 @@ SPREADS = 5.0
 """How many standard errors of a median a rank's ratio must lie above 1."""
 ON_ITS_WAY = 0.15
 """Of the height of a trend, what its steps below half of it lie above 1 at least."""
+LASTING = 0.75
+"""In which share of twice as many steps who lasts stands out; load that moves about does not stay for that long."""
 PAST_STEPS = 10
 """Steps before the onset that make a past."""
 
@@ -67,6 +69,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     def cost(self, steps: int) -> float:
         """What a step takes longer by it (ns)."""
         return max(self.excess(steps), self.together)
+
+    def lasts(self, steps: int) -> bool:
+        """Whether it stands out in most of twice as many steps: what is less by itself must be seen for longer."""
+        return len(self.flags) >= 2 * steps and bool(np.mean(self.flags[-2 * steps :]) >= LASTING)
 
     def middle(self, values: Array, steps: int) -> float:
         """The middle of a column where it stands out."""

@@ -173,6 +173,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             for one in slow
             if one.middle(one.values, config.steps) <= longest
             and one.cost(config.steps) >= config.impact * known.part(one.rank) * step
+            and (one.excess(config.steps) >= config.impact * known.part(one.rank) * step or one.lasts(config.steps))
             and one.is_beyond_noise(config.steps)
         ]
         if not slow or not (is_own(key) or are_waited_for(view, self._tables, slow, config.steps)):
