@@ -65,6 +65,8 @@ GROUNDS = {
     "many_slow": Ground(Weight.NOBODY, Reason.MANY_SLOW),
 }
 """Contrasts of ranks."""
+_SAMPLED = tuple(grounds for grounds in GROUNDS if grounds.startswith("busy_"))
+"""Grounds of who is hardly ever seen waiting while peers mostly wait."""
 _OF_PLACES = ("slow_stage", "slow_replica", "slow_within_group", "slow_node")
 """Grounds of a place that is told though none of its ranks is named."""
 _OVERRULES = ("rotating", "many_slow")
@@ -111,7 +113,8 @@ def _base(last: Anomaly, contrasts: list[Anomaly], anomalies: list[Anomaly], sit
 def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Reason:
     """Why whom the strongest finding singles out is named, or not."""
     ground = GROUNDS[strongest.grounds]
-    if ground.weight is Weight.NOBODY:
+    seen_working = ground.reason is Reason.SLOW_UNWITNESSED and _is_seen_working(strongest, anomalies, situation)
+    if ground.weight is Weight.NOBODY and not seen_working:
         return ground.reason
     if len(strongest.suspects) > 1 and not situation.knows_layout:
         # Several that have become slow together may be one stage.
@@ -119,11 +122,19 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
     if _contradicted(strongest, latest):
         return Reason.SOURCES_DISAGREE
     shifted = _shifted(strongest, anomalies, situation)
-    if ground.weight is Weight.PEERS and ranks_of(strongest.suspects) <= shifted:
+    if (ground.weight is Weight.PEERS or seen_working) and ranks_of(strongest.suspects) <= shifted:
         return Reason.SLOW_AND_CHANGED
+    if seen_working:
+        return Reason.SLOW_UNKNOWN_LAYOUT
     if ground.weight is Weight.CERTAIN:
         return ground.reason
     return ground.reason if situation.knows_layout else Reason.SLOW_UNKNOWN_LAYOUT
+
+
+def _is_seen_working(strongest: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
+    """Whether samples show at work, while their peers wait, those of whose waiting nobody's timers tell."""
+    sampled = situation.standing([one for one in anomalies if one.grounds in _SAMPLED], anomalies)
+    return any(ranks_of(one.suspects) == ranks_of(strongest.suspects) for one in sampled)
 
 
 _NAMING = (
