@@ -87,6 +87,7 @@ class Calls:
         self._ends = array("q")
         self._ids = array("i")
         self._known: dict[tuple[str, Kind, bool], int] = {}
+        self._part_of_others: list[int] = []
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -102,6 +103,16 @@ class Calls:
         self._ids.append(self._known.setdefault(key, len(self._known)))
         self._starts.append(start)
         self._ends.append(end)
+
+    def hold(self, at: int, by: int | None) -> None:
+        """What a call holds is held by another one, of which it is a part; where that is null it holds nothing."""
+        if at >= len(self):
+            return
+        self._part_of_others.append(at)
+        if by is None:
+            self._ends[at] = self._starts[at]
+        else:
+            self._ids[at] = self._ids[by]
 
     def names(self) -> list[tuple[str, Kind]]:
         """All functions that are called."""
@@ -141,6 +152,7 @@ class Calls:
         shares = held.between(start, end) / (end - start)
         by_step = np.array([held.between(one.start, one.end) for one in kept]) if kept else np.zeros((1, len(keys)))
         inside = (starts < end) & (ends > start)
+        inside[np.array(self._part_of_others, dtype=np.int64)] = False
         durations = _Durations(ids[inside], (ends - starts)[inside], len(keys))
         ranked = sorted(range(len(keys)), key=lambda at: (-shares[at], keys[at]))
         listed = [at for at in ranked if shares[at] >= LEAST_SHARE and keys[at][0] != OTHERS][:MOST_FUNCTIONS]

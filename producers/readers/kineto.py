@@ -18,9 +18,10 @@ import msgspec
 from producers.captures import Captures
 from producers.inputs import Unused
 from producers.jsonstream import BrokenJsonError, JsonStream, head_of, opened
+from producers.loaders import Loaders, Part, Thread
 from producers.observations import Observation
 from producers.owners import Owners
-from producers.readers.kineto_calls import function_of, recorded_of, source_of
+from producers.readers.kineto_calls import function_of, part_of, recorded_of, source_of
 from producers.rows import Fields
 from producers.scan import Source
 from producers.segments import Collectives, Segments, Undivided, segments_of
@@ -106,7 +107,9 @@ class _Draft:
         self.odd = 0
         self.told: Fields = {}
         self.recorded: Counter[str] = Counter()
-        self._names: dict[tuple[str, str], tuple[str, Kind, bool] | None] = {}
+        self.loaders = Loaders()
+        self.threads: set[Thread] = set()
+        self._names: dict[tuple[str, str], tuple[str, Kind, bool, Part] | None] = {}
 
     def take(self, name: str, value: Any) -> bool:
         """Take in a member, or an event; returns whether there may be more."""
@@ -133,10 +136,14 @@ class _Draft:
         if step is not None and category in ("user_annotation", "gpu_user_annotation"):
             annotated = self.steps if category == "user_annotation" else self.on_device
             annotated.append(Step(start, start + duration, int(step.group(1))))
+            if category == "user_annotation":
+                self.threads.add(_thread(event))
             name = "ProfilerStep"
         function = self._function(name, category)
         if function is not None:
-            said, kind, device = function
+            said, kind, device, part = function
+            if part and not device:
+                self.loaders.take(part, _thread(event), start, start + duration, len(self.calls))
             self.recorded[source_of(category.lower())] += 1
             self.calls.add(said, kind, start, start + duration, device=device)
             told = event.get("args")
@@ -146,12 +153,16 @@ class _Draft:
             elif kind == "os":
                 self.collectives.launched(told.get("correlation"), start)
 
-    def _function(self, name: str, category: str) -> tuple[str, Kind, bool] | None:
-        """How a function is called and what it is; null for what is no call, as spans of annotations on the device."""
+    def _function(self, name: str, category: str) -> tuple[str, Kind, bool, Part] | None:
+        """How a function is called, what it is and what it tells of loading.
+
+        Null for what is no call, as spans of annotations on the device.
+        """
         key = (name, category)
         found = self._names.get(key)
         if found is None and key not in self._names:
-            found = function_of(name, category)
+            function = function_of(name, category)
+            found = None if function is None else (*function, part_of(name, function[1]))
             # Names with numbers in them may be without end; such are looked at again each time.
             if len(self._names) < 100_000:
                 self._names[key] = found
@@ -163,6 +174,8 @@ class _Draft:
             raise ValueError(f"a trace of more than {MOST_CALLS} calls")
         if self.odd > MOST_ODD * (self.odd + len(self.calls)):
             raise ValueError(f"a trace of which {self.odd} events have no name, no category or no possible time")
+        for wait, loader in self.loaders.waits(self.threads):
+            self.calls.hold(wait, loader)
         sketch = self.calls.sketch(self.steps)
         if sketch is None:
             raise ValueError("a trace without calls of functions or kernels")
@@ -196,6 +209,11 @@ def _nanoseconds(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return round(value * 1_000) if 0 <= value < 9e15 else None
+
+
+def _thread(event: Fields) -> Thread:
+    """Process and thread of a call, as they are written."""
+    return str(event.get("pid"))[:40], str(event.get("tid"))[:40]
 
 
 def _moment(time: int, told: Fields) -> int | None:

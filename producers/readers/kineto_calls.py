@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from producers.loaders import Part
 from producers.rows import printable
 from producers.sketch import Kind
 from schemas.ids import stable_id
@@ -30,6 +31,12 @@ _COMMUNICATION_CALL = re.compile(
     re.IGNORECASE,
 )
 """Calls of collective libraries, and calls in which a process waits: nobody can see for whom."""
+_WAIT = re.compile(r"threading\.py\(\d{1,7}\): (?:wait|acquire)|<built-in method acquire of _thread\.R?[Ll]ock")
+_LOADER = re.compile(
+    r"\bDataLoader\b|(?:^|[/_])data_?(?:loader|prefetcher)\w{0,40}\.py\(|torch/utils/data/|tensorflow/python/data/"
+    r"|(?:^|/)(?:torchdata|webdataset|ffcv|nvidia/dali)/"
+)
+"""Calls that take a batch, by their file or by the profiler's own mark."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _PATH = re.compile(r"/?(?:[^/\s]{1,128}/){2,64}(?=[^/\s]{1,128}/[^/\s]{1,128}\.py\(\d{1,7}\))")
 """Folders in front of the last one of a Python function's file: they tell how a node is set up."""
@@ -46,6 +53,15 @@ def function_of(name: str, category: str) -> tuple[str, Kind, bool] | None:
     if _DRIVER.search(category):
         return said, "os", False
     return None
+
+
+def part_of(name: str, kind: Kind) -> Part:
+    """What a call of the CPU tells of loading: that it loads, waits, or talks to others."""
+    if _WAIT.search(name):
+        return "wait"
+    if kind == "collective":
+        return "talk"
+    return "loader" if kind == "python" and _LOADER.search(name) else ""
 
 
 def source_of(category: str) -> str:
