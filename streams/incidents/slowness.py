@@ -124,11 +124,9 @@ def _reason(strongest: Anomaly, latest: list[Anomaly], anomalies: list[Anomaly],
     shifted = _shifted(strongest, anomalies, situation)
     if (ground.weight is Weight.PEERS or seen_working) and ranks_of(strongest.suspects) <= shifted:
         return Reason.SLOW_AND_CHANGED
-    if seen_working:
-        return Reason.SLOW_UNKNOWN_LAYOUT
     if ground.weight is Weight.CERTAIN:
         return ground.reason
-    return ground.reason if situation.knows_layout else Reason.SLOW_UNKNOWN_LAYOUT
+    return ground.reason if situation.knows_layout and not seen_working else Reason.SLOW_UNKNOWN_LAYOUT
 
 
 def _is_seen_working(strongest: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
