@@ -96,7 +96,7 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for (names, devices), columns in self.alike.items():
             pairs = list(zip(names, devices, strict=True))
             kept = [at for at, pair in enumerate(pairs) if pair in place]
-            values = np.frombuffer(b"".join(self._told(name, columns))).reshape(len(columns), len(pairs))
+            values = self._told(name, columns).reshape(len(columns), len(pairs))
             rows = [place[pairs[at]] for at in kept]
             if columns == list(range(len(self.ranks))):
                 matrix[rows] = values.T[kept]
@@ -105,9 +105,13 @@ class GaugeTable(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         matrix.flags.writeable = False
         return matrix
 
-    def _told(self, name: Column, places: Sequence[int]) -> list[array[float]]:
+    def _told(self, name: Column, places: Sequence[int]) -> NDArray[np.generic]:
+        """What ranks of one layout say, one behind the other; whole numbers as such where they are packed."""
         found = [getattr(self.rows[place], name) for place in places]
-        return [one if isinstance(one, array) and one.typecode == "d" else array("d", one) for one in found]
+        codes = {one.typecode if isinstance(one, array) else "" for one in found}
+        if len(codes) == 1 and codes <= {"d", "q"}:
+            return np.frombuffer(b"".join(found), dtype=min(codes))
+        return np.frombuffer(b"".join([array("d", one) for one in found]))
 
 
 class PackedGauges:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from statistics import median
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from schemas.packs import whole_numbers
+from schemas.packs import SeriesPack, whole_numbers
 from schemas.results import Window
 from streams.lines.names import STEP_TIME, in_common
 from streams.packing import pack_of
@@ -75,7 +77,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         known = [] if back or self.iteration is None else [self.iteration]
         self.iteration = max([*numbers, *known], default=self.iteration)
         self.began = self.time if self.began is None else self.began
-        durations = [step for window in windows if (step := _step_of(window)) is not None]
+        durations = _steps_of(windows)
         if not durations and not back:
             durations = self._since(*before)
         if durations:
@@ -131,12 +133,36 @@ def _told(windows: list[Window]) -> set[int]:
     return set().union(*(whole_numbers(iterations) for iterations in {pack.iterations for pack in packs}))
 
 
-def _step_of(window: Window) -> int | None:
-    """How long an iteration took in this window (ns): by the times of its lines, else as they print it."""
-    pack = pack_of(window)
-    for first, last, began, ended in pack.spans() if pack is not None else ():
-        if last > first and ended > began:
-            return max((ended - began) // (last - first), 1)
+def _steps_of(windows: list[Window]) -> list[int]:
+    """How long an iteration took on each rank that tells (ns): by the times of its lines, else as they print it."""
+    alike: dict[tuple[bytes, bytes], list[tuple[Window, SeriesPack]]] = {}
+    for window in windows:
+        if (pack := pack_of(window)) is not None:
+            alike.setdefault((bytes(pack.words), pack.iterations), []).append((window, pack))
+    durations: list[int] = []
+    for told in alike.values():
+        timed = _timed([pack for _, pack in told])
+        durations += timed[timed > 0].tolist()
+        printed = [_printed(told[at][0]) for at in np.flatnonzero(timed == 0).tolist()]
+        durations += [step for step in printed if step is not None]
+    return durations
+
+
+def _timed(packs: list[SeriesPack]) -> NDArray[np.int64]:
+    """How long an iteration took by the first series that has two at two times, of packs alike; 0 without one."""
+    behind = np.array(packs[0].names.starts)
+    first, last = behind[:-1], behind[1:] - 1
+    steps = np.frombuffer(packs[0].iterations, dtype="<i8")
+    times = np.frombuffer(b"".join([pack.times for pack in packs]), dtype="<i8").reshape(len(packs), -1)
+    found = np.zeros(len(packs), dtype=np.int64)
+    for span, took in zip((steps[last] - steps[first]).tolist(), (times[:, last] - times[:, first]).T, strict=True):
+        if span > 0:
+            found = np.where((found == 0) & (took > 0), np.maximum(took // span, 1), found)
+    return found
+
+
+def _printed(window: Window) -> int | None:
+    """How long an iteration took as lines print it (ns)."""
     printed = [
         found[1]
         for series in window.reported

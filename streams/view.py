@@ -103,9 +103,10 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
 
     def take_devices(self, summary: Window) -> None:
         """Take in which devices its lines told and which were sampled by its processes in a window."""
-        if summary.devices:
+        # Mostly they are those that are known, in order.
+        if summary.devices and summary.devices != self.devices:
             self.devices = sorted({*self.devices, *summary.devices})[:KEPT_DEVICES]
-        if summary.sampled_devices:
+        if summary.sampled_devices and summary.sampled_devices != self.sampled_devices:
             self.sampled_devices = sorted({*self.sampled_devices, *summary.sampled_devices})[:KEPT_DEVICES]
 
     def remember(self, spans: list[StackSpan]) -> None:
@@ -575,7 +576,9 @@ def _role(identity: Identity) -> tuple[str, str]:
 
 def _last_life(summary: Window, *, dead: bool) -> int | None:
     """The latest sign that a worker's process lives; an announcement, its log lines and its waiting dump are too."""
-    times = [*(span.last for span in summary.stacks if span.frames), *_dumped(summary)]
+    times = [span.last for span in summary.stacks if span.frames]
+    if summary.collectives:
+        times += _dumped(summary)
     if summary.last_log is not None:
         times.append(summary.last_log)
     if summary.announced or (not dead and (summary.measured or summary.pids)):

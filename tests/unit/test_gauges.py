@@ -100,12 +100,14 @@ def test_packed_gauges_say_the_same_and_words_are_there_once() -> None:
     assert [list(one) for one in packed] == [list(one) for one in rows]
     assert {id(one.names) for one in packed} == {id(packed[0].names)}
     assert {id(one.units) for one in packed} == {id(packed[0].units)}
-    loose, tight = (
-        closed([summary(rank, gauge_columns=one) for rank, one in enumerate(found)]).gauges for found in (rows, packed)
+    loose, mixed, tight = (
+        closed([summary(rank, gauge_columns=one) for rank, one in enumerate(found)]).gauges
+        for found in (rows, [*rows[:1], *packed[1:]], packed)
     )
     assert tight.metrics == loose.metrics
     for column in ("counts", "means", "firsts"):
         np.testing.assert_array_equal(tight.column(column), loose.column(column))
+        np.testing.assert_array_equal(mixed.column(column), loose.column(column))
     np.testing.assert_array_equal(tight.own("cpu", "means"), [10.0, 11.0, 12.0])
     np.testing.assert_array_equal(tight.own("temp", "means"), [np.nan] * 3)
 

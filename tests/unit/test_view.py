@@ -313,6 +313,20 @@ def test_a_series_by_iteration_gives_the_step() -> None:
     assert view.clock.step_ns == (at(1) - at(0)) // 2
 
 
+def test_each_ranks_step_is_that_of_its_first_series_with_two_times_and_the_middle_counts() -> None:
+    at_once = series("a_ms", 1, [1.0, 2.0], 0, 0)
+    own = [
+        [at_once, series("b_ms", 1, [1.0] * 3, 0, 2.0)],
+        [at_once, series("b_ms", 1, [1.0] * 3, 0, 3.0), series("c_ms", 1, [1.0] * 2, 0, 9.0)],
+        [series("elapsed_time_per_iteration_ms", 7, [4_000.0])],
+        [Series(name="a_ms", iterations=[-(2**63), 2**63 - 1], times=[-(2**63), 2**63 - 1], values=[1.0, 1.0])],
+    ]
+    told = [stepping(rank, 0, first=1, series=found) for rank, found in enumerate(own)]
+    assert seen(closed(told)).clock.step_ns == at(3) - at(0)
+    assert seen(closed(told[:1] * 2)).clock.step_ns == at(2) - at(0)
+    assert seen(closed(told[3:])).clock.step_ns is None
+
+
 def test_ranks_that_are_silent_with_their_nodes_producer_are_unobserved_and_no_others() -> None:
     nodes = [("node00", at(20)), ("node02", at(20)), ("node03", at(20))]
     first = closed([summary(rank, 0) for rank in range(8)], 0, node_life=[(f"node0{n}", at(10)) for n in range(4)])
