@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median_low
 
@@ -22,6 +23,7 @@ from producers.logfile import LogFile, reference_of, timed
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
+from producers.printed_timers import printed_timers
 from producers.readers import collectives, inspector, kineto, launcher, metrics, op_timings, pids, ras, stacks, system
 from producers.rows import Rows, near
 from producers.samples import rows_of
@@ -239,6 +241,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
             identity = _writer(worker, found.doubted.get(slot, ""))
             yield from _events(log, stream, moments, identity)
             yield from printed_stacks(log, moments, identity, pid)
+            yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))
 
 
 def _nodes(
@@ -295,6 +298,11 @@ def _spoken(
             identity = found.speakers.identities[one.log.file, one.voice]
             yield from _events(one.log, one.stream, own, identity, found.speakers.of_error(one))
             yield from printed_stacks(one.log, own, identity, max(one.voice.pid, 0))
+            yield from printed_timers(one.log, own, partial(_of_rank, found, identity.job))
+
+
+def _of_rank(found: Cast, job: str, rank: int, time: int) -> Identity:
+    return found.workers.identity(rank, "", None, time, job)
 
 
 def _span(contents: Contents, homes: Homes | None = None, job: str = "") -> tuple[int, int]:

@@ -201,6 +201,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 self.turned[rank] = summary.phase_time
             self.layout.update(summary.layout)
             self._believe(summary.world_size)
+        self.layout = {**self._layout_of_nobody(window), **self.layout}
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
         self._nobodys(window.nobodys)
@@ -210,6 +211,11 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update(known)
+
+    def _layout_of_nobody(self, window: AttemptWindow) -> dict[str, int]:
+        """What workers without a rank say of it; nobody is missed for what these say of how many ranks there are."""
+        told = window.nobodys_layout
+        return {axis: size for axis, size in told.items() if axis != "world" or size <= len(self.members)}
 
     def _nobodys(self, told: Window | None) -> None:
         """Take in what workers without a rank tell: how far the job is, unless ranks themselves say so."""
@@ -496,7 +502,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
     ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` the summaries of
     those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
-    when one of those workers last reported an iteration, ``nobodys`` what they print, as one worker's window;
+    when one of those workers last reported an iteration, ``nobodys`` what they print, as one worker's window, and
+    ``nobodys_layout`` what they have said of the layout;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
     summaries once more.
@@ -517,6 +524,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     users: dict[tuple[str, str], int] = {}
     heard: int | None = None
     nobodys: Window | None = None
+    nobodys_layout: dict[str, int] = {}
     stopped: int | None = None
     unavailable: bool = False
     contrast: HealthyContrast | None = None

@@ -42,12 +42,13 @@ class AttemptState(msgspec.Struct, kw_only=True):
 
 
 class JobState(msgspec.Struct, kw_only=True):
-    """What one job carries from window to window."""
+    """What one job carries from window to window; ``layout`` is what workers without a rank say of it."""
 
     job: str
     attempts: dict[str, AttemptState] = {}
     templates: TemplateState = msgspec.field(default_factory=TemplateState)
     unclaimed: list[tuple[str, Exit]] = []
+    layout: dict[str, int] = {}
     idle: int = 0
 
 
@@ -187,6 +188,9 @@ class JobKeeper:
             if one.iteration_time is not None and one.iteration_within_ns <= TIMED_NS
         ]
         nobodys = [one for one in nodes if pack_of(one) or one.phase_time is not None or one.finished is not None]
+        for one in nodes:
+            # It is mostly said before anything shows that there is an attempt.
+            self._state.layout.update(one.layout)
         life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
         stops = [summary.stopped for summary in nodes if summary.stopped is not None]
         places = {name: self._places(name, ranked.get(name, [])) for name in self._attempts}
@@ -217,6 +221,7 @@ class JobKeeper:
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
                 heard=max((time for node, time in heard if _is_among(node, places[name])), default=None),
                 nobodys=self._told_by_nobody(name, nobodys, ranked.get(name, []), places[name]),
+                nobodys_layout=dict(self._state.layout),
                 stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
                 unavailable=unavailable,
                 printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),

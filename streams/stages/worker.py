@@ -268,6 +268,8 @@ def _node_line(
     report, iteration = _turned(draft, state, event, facts)
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
+    if facts.layout:
+        draft.layout.update(layout_of(event.text))
     if iteration is not None and report.readings:
         state.ended = False
     _readings(draft, state, event, report, iteration)

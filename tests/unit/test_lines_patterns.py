@@ -30,7 +30,13 @@ import streams.lines
 
 READERS = [
     *("producers.heads", "producers.printed_stacks", "producers.readers.plain", "producers.readers.system"),
-    *("producers.samples", "producers.stacktext", "producers.readers.stackfile", "producers.readers.ras"),
+    *(
+        "producers.samples",
+        "producers.printed_timers",
+        "producers.stacktext",
+        "producers.readers.stackfile",
+        "producers.readers.ras",
+    ),
     *(f"producers.{name}" for name in ("grouping", "levels", "lines", "logfile", "timing", "times", "voices")),
     *(f"producers.envelopes.{name}" for name in ("evidence", "forms", "unwrap", "wrap")),
     *("producers.exposition", "producers.readers.infiniband"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from detection_support import at, identity, series, summary
-from streams_support import Script, records, run, written_log
+from detection_support import identity, series, summary
+from streams_support import Script, at, records, run, written_log
 
+from schemas.events import Metric
 from schemas.identity import Identity
 from schemas.results import Window
 from streams.nobodys import NOBODY, Nobodys, said_of
@@ -97,3 +98,28 @@ def test_the_job_is_judged_by_lines_of_nobody_known_and_nobody_is_named(
     assert [(one.symptom, one.severity) for one in latest.values()] == told
     assert not any(one.suspects or one.missing.ranks for one in latest.values())
     assert at(0) < min((one.onset for one in latest.values()), default=at(1))
+
+
+SIZES = (
+    "using world size: {}, data-parallel size: {}, context-parallel size: 1, "
+    "hierarchical context-parallel sizes: None, tensor-model-parallel size: 1, pipeline-model-parallel size: 1"
+)
+
+
+@pytest.mark.parametrize(("world", "named"), [(8, {3}), (16, {3}), (None, set())])
+def test_the_layout_that_nobody_known_tells_holds_for_ranks_and_misses_none(world: int | None, named: set[int]) -> None:
+    script = Script("nobodys", flush_s=2)
+    who = Identity(job="nobodys", node="", rank_reason="no line says it")
+    script.log(who, 0.5, SIZES.format(world, world) if world else "hello")
+    for step in range(1, 61):
+        script.log(who, step, LINE.format(step=step, took=1000.0, loss="2.500E+00"))
+        for rank in range(8):
+            took = (500.0 + (300.0 if rank == 3 else 0.0)) * (1 + 0.01 * ((step * 7 + rank * 3) % 5))
+            for name, value in (("forward_compute_ms", took), ("grads_all_reduce_ms", 900.0 - took)):
+                event = Metric(time=at(step), iteration=step, name=name, value=value, unit="ms")
+                script.send(Identity(job="nobodys", rank=rank), event)
+    log = written_log(script.recording)
+    run(log)
+    assert not any(one.detector == "missing_workers" for one in records(log, "anomalies"))
+    assert {suspect.rank for one in records(log, "incidents") for suspect in one.suspects} == named
+    assert not any(one.missing.ranks for one in records(log, "incidents"))
