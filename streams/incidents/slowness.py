@@ -143,11 +143,16 @@ def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
 
 
 def _without_contrast(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike."""
+    """Nothing tells the ranks apart: what is slow inside a synchronised step shows on all of them alike.
+
+    The latest finding knows best whether all work became longer alike, since some timers' changes are found later.
+    """
     shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
     run = situation.run_to(latest_of(shifts), shifts)
     rests = [*run, *situation.standing(anomalies, anomalies)]
-    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(Reason.JOB_SLOWER, area=run[0].area)
+    area = latest_of(run).area
+    reason = Reason.OTHER_INPUTS if area == "workload" else Reason.JOB_SLOWER
+    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(reason, area=area)
 
 
 def _overrules(one: Anomaly, other: Anomaly, situation: Situation) -> bool:
