@@ -1,13 +1,14 @@
 """One series of all ranks, step by step, each step once everybody has reported it who reports at all.
 
 Windows part lines at any place, and ranks come, go, stand still, or begin anew from a checkpoint; nobody is waited for
-without end, and what waits is bounded. Most ranks show the same after a reduction, so equal series are one.
+without end, and what waits is bounded. Most ranks show the same after a reduction, so equal series are one. Of a rank
+that reports a step several times, as once for each microbatch, one value counts: the middle one of the first window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
+from statistics import median, median_low
 
 import msgspec
 
@@ -69,14 +70,17 @@ class Steps(msgspec.Struct, kw_only=True):
         anew = 2 * behind > len(self.reporters)
         if anew:
             self.pending, self.reporters, self.judged_to = {}, latest, -1
+        known = {at: {rank for _, _, ranks in step.told for rank in ranks} for at, step in self.pending.items()}
         for ranks, series, times in groups:
             for iteration, time, value in zip(series.iterations, times, series.values, strict=True):
                 if value is not None and iteration > self.judged_to:
                     step = self.pending.get(iteration)
                     if step is None:
                         step = self.pending[iteration] = Step(end)
-                    step.count += len(ranks)
-                    step.told.append((value, time, ranks))
+                    new = [rank for rank in ranks if rank not in known[iteration]] if iteration in known else ranks
+                    if new:
+                        step.count += len(new)
+                        step.told.append((value, time, new))
         return anew
 
     def complete(self, since: int) -> Iterator[tuple[int, Step]]:
@@ -106,10 +110,37 @@ class Steps(msgspec.Struct, kw_only=True):
         return ready[::-1]
 
 
+def _once(told: list[tuple[int, Series]]) -> Iterator[tuple[int, Series]]:
+    """Each rank once, and each of its iterations once: its middle value there, and the first time."""
+    ranks: dict[int, list[Series]] = {}
+    for rank, series in told:
+        ranks.setdefault(rank, []).append(series)
+    for rank, found in ranks.items():
+        if len(found) == 1 and len(set(found[0].iterations)) == len(found[0].iterations):
+            yield rank, found[0]
+            continue
+        at: dict[int, list[tuple[float, int]]] = {}
+        for series in found:
+            for iteration, time, value in zip(series.iterations, series.times, series.values, strict=True):
+                if value is not None:
+                    at.setdefault(iteration, []).append((value, time))
+        if at:
+            iterations = sorted(at)
+            yield (
+                rank,
+                Series(
+                    name=found[0].name,
+                    iterations=iterations,
+                    times=[min(time for _, time in at[iteration]) for iteration in iterations],
+                    values=[median_low(value for value, _ in at[iteration]) for iteration in iterations],
+                ),
+            )
+
+
 def _together(told: list[tuple[int, Series]]) -> Iterator[tuple[list[int], Series, list[int]]]:
     """The ranks that show the same, what it is, and the earliest time of each value."""
     alike: dict[tuple[tuple[int, ...], tuple[float | None, ...]], list[tuple[int, Series]]] = {}
-    for rank, series in told:
+    for rank, series in _once(told):
         alike.setdefault((tuple(series.iterations), tuple(series.values)), []).append((rank, series))
     for found in alike.values():
         if len(found) == 1:
