@@ -17,6 +17,7 @@ from schemas.results import Series
 MOST_PENDING = 512
 MOST_WAITING = 262_144
 """Values of ranks that wait for others, of one series."""
+LARGEST = 1e300
 
 
 class Step(msgspec.Struct, array_like=True):
@@ -31,10 +32,12 @@ class Step(msgspec.Struct, array_like=True):
 
     @property
     def value(self) -> float:
-        """The median over ranks."""
+        """The median over ranks; what is so large that sums of it are endless is cut, since no snapshot holds these."""
         if len(self.told) == 1:
-            return self.told[0][0]
-        return median(value for value, _, ranks in self.told for _ in ranks)
+            value = self.told[0][0]
+        else:
+            value = median(value for value, _, ranks in self.told for _ in ranks)
+        return max(-LARGEST, min(value, LARGEST))
 
     @property
     def time(self) -> int:

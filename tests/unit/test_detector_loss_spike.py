@@ -355,6 +355,15 @@ def test_a_rank_whose_iterations_stand_still_holds_nobody_up(stuck: int) -> None
     assert all(len(one.told) <= 4 for one in course.steps.pending.values())
 
 
+@pytest.mark.parametrize("values", [[1.7e308] * 60, [-1.7e308] * 60, [2.5] * 30 + [1.7e308] * 30])
+def test_numbers_whose_sum_is_endless_can_be_written_down(values: list[float]) -> None:
+    detector = LossSpike()
+    run(detector, new_view(), windows({rank: [one / (1 + rank / 100) for one in values] for rank in range(2)}))
+    other = LossSpike()
+    other.restore(msgspec.Raw(msgspec.json.encode(detector.state)))
+    assert other.state == detector.state
+
+
 def test_state_is_bounded() -> None:
     detector = LossSpike()
     for at_name in range(40):
