@@ -1,23 +1,27 @@
 """One series of all ranks, step by step, each step once everybody has reported it who reports at all.
 
 Windows part lines at any place, and ranks come, go, stand still, or begin anew from a checkpoint; nobody is waited for
-without end, and what waits is bounded. Most ranks show the same after a reduction, so equal series are one.
+without end, and what waits is bounded. Most ranks show the same after a reduction, so equal series are one. Of a rank
+that reports a step several times, as once for each microbatch, one value counts: the middle one of the first window.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from statistics import median
+from math import isnan
+from statistics import median, median_low
 
 import msgspec
 import numpy as np
 
 from schemas.results import Series
-from streams.series_table import Reports
+from streams.series_table import Block, Reports
 
 MOST_PENDING = 512
 MOST_WAITING = 262_144
 """Values of ranks that wait for others, of one series."""
+LARGEST = 1e300
 
 
 class Step(msgspec.Struct, array_like=True):
@@ -32,10 +36,12 @@ class Step(msgspec.Struct, array_like=True):
 
     @property
     def value(self) -> float:
-        """The median over ranks."""
+        """The median over ranks; what is so large that sums of it are endless is cut, since no snapshot holds these."""
         if len(self.told) == 1:
-            return self.told[0][0]
-        return median(value for value, _, ranks in self.told for _ in ranks)
+            value = self.told[0][0]
+        else:
+            value = median(value for value, _, ranks in self.told for _ in ranks)
+        return max(-LARGEST, min(value, LARGEST))
 
     @property
     def time(self) -> int:
@@ -71,14 +77,17 @@ class Steps(msgspec.Struct, kw_only=True):
         anew = 2 * behind > len(self.reporters)
         if anew:
             self.pending, self.reporters, self.judged_to = {}, latest, -1
+        known = {at: {rank for _, _, ranks in step.told for rank in ranks} for at, step in self.pending.items()}
         for ranks, series, times in groups:
             for iteration, time, value in zip(series.iterations, times, series.values, strict=True):
                 if value is not None and iteration > self.judged_to:
                     step = self.pending.get(iteration)
                     if step is None:
                         step = self.pending[iteration] = Step(end)
-                    step.count += len(ranks)
-                    step.told.append((value, time, ranks))
+                    new = [rank for rank in ranks if rank not in known[iteration]] if iteration in known else ranks
+                    if new:
+                        step.count += len(new)
+                        step.told.append((value, time, new))
         return anew
 
     def complete(self, since: int) -> Iterator[tuple[int, Step]]:
@@ -108,17 +117,57 @@ class Steps(msgspec.Struct, kw_only=True):
         return ready[::-1]
 
 
+def _once(told: Reports) -> list[Block]:
+    """Each rank once, and each of its iterations once: its middle value there, and the first time."""
+    counts = Counter(rank for block in told.blocks for rank in block.ranks)
+    twice = {rank for rank, count in counts.items() if count > 1}
+    kept: list[Block] = []
+    several: list[Block] = []
+    for block in told.blocks:
+        usual = len(set(block.steps)) == len(block.steps) and twice.isdisjoint(block.ranks)
+        (kept if usual else several).append(block)
+    ranks: dict[int, list[tuple[Block, int]]] = {}
+    for block in several:
+        for at, rank in enumerate(block.ranks):
+            ranks.setdefault(rank, []).append((block, at))
+    return kept + [one for rank, found in ranks.items() if (one := _of_one(rank, found)) is not None]
+
+
+def _of_one(rank: int, found: list[tuple[Block, int]]) -> Block | None:
+    """The block of one rank from all that it reports, if there is a number in it."""
+    told: dict[int, list[tuple[float, int]]] = {}
+    for block, at in found:
+        times, values = block.times[at].tolist(), block.values[at].tolist()
+        for iteration, time, value in zip(block.steps, times, values, strict=True):
+            if not isnan(value):
+                told.setdefault(iteration, []).append((value, time))
+    if not told:
+        return None
+    iterations = sorted(told)
+    return Block(
+        name=found[0][0].name,
+        unit=found[0][0].unit,
+        ranks=[rank],
+        places=np.array([min(int(block.places[at]) for block, at in found)]),
+        iterations=np.array(iterations),
+        times=np.array([[min(time for _, time in told[iteration]) for iteration in iterations]]),
+        values=np.array([[median_low(value for value, _ in told[iteration]) for iteration in iterations]]),
+        nonfinite={},
+    )
+
+
 def _together(told: Reports) -> Iterator[tuple[list[int], Series, list[int]]]:
     """The ranks that show the same, what it is, and the earliest time of each value."""
+    blocks = _once(told)
     alike: dict[tuple[tuple[int, ...], bytes], dict[int, list[int]]] = {}
-    for number, block in enumerate(told.blocks):
+    for number, block in enumerate(blocks):
         steps = tuple(block.steps)
         # Nothing below zero is nothing.
         for at, values in enumerate(block.values + 0.0):
             alike.setdefault((steps, values.tobytes()), {}).setdefault(number, []).append(at)
     groups = []
     for found in alike.values():
-        parts = [(told.blocks[number], at) for number, at in found.items()]
+        parts = [(blocks[number], at) for number, at in found.items()]
         who = sorted(
             (int(place), block.ranks[one])
             for block, at in parts

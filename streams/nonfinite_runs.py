@@ -3,10 +3,14 @@
 Weights that are no numbers never become numbers again. So a loss that is finite again shows that training was not
 harmed, and so does a loss that goes on finite for gradients, other losses and activations: in half precision a gradient
 that overflows is part of training, the step is skipped and the loss scale goes down, whether or not that is printed.
+
+Reduced gradients give what is no number to all ranks with the next step. What the others do not show by then was in
+nobody's gradients: a placeholder of ranks that have no loss, if it never was finite, or a matter of that rank alone.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -17,12 +21,16 @@ from streams.numerics import counts_skipped, is_gradient, is_scale, is_watched, 
 from streams.series_table import Block, Reports
 
 MOST_PASSED = 64
+MOST_NAMES = 64
+"""Metrics that are watched; of losses and gradients as many again."""
+MOST_LATEST = 8
 
 
 class Run(msgspec.Struct, array_like=True):
     """Reports of one rank that are not finite, one after another: the first and its time, the latest, how many.
 
-    ``skipped`` of them are told to be of skipped steps; a ``fresh`` one follows no finite report.
+    ``skipped`` of them are told to be of skipped steps; a ``fresh`` one follows no finite report. ``others`` is up to
+    which iteration the values of other ranks have been finite since.
     """
 
     first: int
@@ -31,6 +39,12 @@ class Run(msgspec.Struct, array_like=True):
     count: int
     skipped: int
     fresh: bool
+    others: int = -1
+
+    @property
+    def outlived(self) -> bool:
+        """Whether others went on without it, by more than they may count otherwise, or than an update may be late."""
+        return self.others > self.first + (not self.fresh)
 
 
 class Seen:
@@ -69,7 +83,9 @@ class Runs(msgspec.Struct, kw_only=True):
         seen = Seen()
         for name, reports in told.items():
             watched = [block for block in reports.blocks if is_watched(name, block.unit)]
-            seen.reported = seen.reported or bool(watched)
+            if not watched or not self._has_room(name):
+                continue
+            seen.reported = True
             # Of ranks that are finite all there is to know is up to where: ten thousand mostly are.
             if name not in self.going and not any(block.nonfinite for block in watched):
                 self._note(watched)
@@ -77,7 +93,12 @@ class Runs(msgspec.Struct, kw_only=True):
             for rank, series in Reports(watched):
                 self._take(rank, series, skipped, seen)
         self._vouch([block for reports in told.values() for block in reports.blocks])
+        self._note_others(told)
         return seen
+
+    def _has_room(self, name: str) -> bool:
+        most = 2 * MOST_NAMES if kind_of(name) in ("loss", "gradient") else MOST_NAMES
+        return name in self.finite or len(self.finite) < most
 
     def _note(self, finite: list[Block]) -> None:
         """Take in who was finite all the time."""
@@ -151,6 +172,52 @@ class Runs(msgspec.Struct, kw_only=True):
                 found[block.name] = max(int(fine.max()), found.get(block.name, -1))
         self.vouched.update(found)
 
+    def _note_others(self, told: Mapping[str, Reports]) -> None:
+        """Up to where other ranks are finite since each run began, by its number and, if it began, by its time.
+
+        A rank that has not gone back yet, where others have, is ahead by number alone. Others are those that are no
+        fewer than they who show it. Exactly 0 does not count, nor what never changes: ranks without a loss print that.
+        """
+        for name in sorted(self.going.keys() & told.keys()):
+            runs = self.going[name]
+            reports: list[tuple[int, int]] = []
+            for rank, series in told[name]:
+                numbers = [(at, time) for at, time, value in _in_time(series) if value]
+                same = len(numbers) > 1 and len(set(series.values) - {None}) == 1
+                if numbers and not same and (rank not in runs or numbers[-1][0] < runs[rank].first):
+                    reports.append(numbers[-1])
+            if not reports:
+                continue
+            reports.sort(reverse=True)
+            began = sorted(run.first for run in runs.values() if not run.fresh)
+            for run in runs.values():
+                later = bisect_left(reports, -run.first, key=lambda one: -one[0])
+                most = run.fresh or later >= bisect_right(began, run.first)
+                times = reports[: min(later, MOST_LATEST)] if not run.fresh else reports[:1]
+                found = [at for at, time in times if run.fresh or (most and time > run.time)]
+                run.others = max([run.others, *found])
+
+    def placeholders(self, name: str) -> set[int]:
+        """The ranks that never showed a number, while others do and do not follow them."""
+        runs = self.going.get(name, {})
+        newest = max((run.first for run in runs.values() if not run.outlived), default=-1)
+        return {rank for rank, run in runs.items() if run.fresh and (run.outlived or run.others >= newest)}
+
+    def shown(self, name: str) -> dict[int, Run]:
+        """The runs of all but placeholders."""
+        beside = self.placeholders(name)
+        return {rank: run for rank, run in self.going[name].items() if rank not in beside}
+
+    def began(self, name: str) -> dict[int, Run]:
+        """The runs that may have come to others: all but placeholders and those that the others outlived."""
+        return {rank: run for rank, run in self.shown(name).items() if not run.outlived}
+
+    def is_alone(self, name: str) -> bool:
+        """Whether other ranks show numbers since the last of these runs began."""
+        runs = self.shown(name).values()
+        newest = max((run.first for run in runs), default=-1)
+        return bool(runs) and all(run.others > run.first and run.others >= newest for run in runs)
+
     def harmless(self, name: str, rank: int, overflows: int) -> bool:
         """Whether the steps of a run did nothing to the weights as far as is known, and are at most ``overflows``.
 
@@ -188,7 +255,9 @@ class Runs(msgspec.Struct, kw_only=True):
         return found
 
     def _steps(self, rank: int, series: Series) -> Iterator[tuple[int, float, float]]:
-        """Each value of a rank's series with the one before it, over windows."""
+        """Each value of a rank's series with the one before it, over windows; of at most so many series."""
+        if series.name not in self.last and len(self.last) >= MOST_NAMES:
+            return
         last = self.last.setdefault(series.name, {})
         for iteration, value in _values(series):
             yield iteration, last.get(rank, value), value

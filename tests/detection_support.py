@@ -414,6 +414,8 @@ _SYMPTOM = {
     "steps_skipped": ("loss_scale", "numerics", "metric", "warning", "time"),
     "scale_collapsed": ("loss_scale", "numerics", "metric", "warning", "time"),
     "own_series": ("nonfinite", "numerics", "metric", "critical", "space"),
+    "alone": ("nonfinite", "numerics", "metric", "warning", "space"),
+    "part": ("nonfinite", "numerics", "metric", "warning", "time"),
     "novel_templates": ("log_novelty", "crash", "log", "info", "cross-job"),
     "after_reduction": ("nonfinite", "numerics", "metric", "critical", "time"),
 }

@@ -6,7 +6,9 @@ warning until then.
 After a reduction every rank shows the same NaN, so a rank is named only where several ranks report a series of their
 own, exactly one of them shows it first, by its numbers and by its times (``streams/step_numbers.py``), and goes on to
 show it; of pipeline stages it is the one that values, or gradients on their way back, went through first. A series that
-a rank never showed finite began nowhere: that is information, but for the loss itself and the gradients.
+a rank never showed finite began nowhere: that is information, for the loss itself and the gradients where others show
+numbers beside it. What few ranks go on to show while the others go on without it is a warning, and no reduction is said
+to have spread it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from streams.nonfinite_runs import Run, Runs, Seen
 from streams.numerics import concerns, earliest_stage, is_gradient, kind_of
 from streams.step_numbers import no_lead, numbering
 from streams.view import AttemptView, AttemptWindow
+
+SAID, LONGEST = 8, 200
+"""Names in a finding, and characters of each."""
 
 
 class NonfiniteConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,14 +68,20 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         """One finding in each window that shows values that are not finite, or that they are finite again."""
         runs = self.state.runs
         seen = runs.take({name: told for name, told in window.of_job.items() if concerns(name)})
+        shown = sorted({name for name, _ in seen.shown})
+        beside = {(name, rank) for name in shown for rank in runs.placeholders(name)}
+        for name, rank in sorted(beside & set(seen.shown)):
+            run = runs.going[name][rank]
+            seen.never[name] = min(seen.never.get(name, (run.first, run.time)), (run.first, run.time))
+        seen.shown = [one for one in seen.shown if one not in beside]
         bad = sorted({name for name, rank in seen.shown if not runs.harmless(name, rank, self.config.overflows)})
-        if seen.shown:
+        if shown:
             self.state.clean_windows = 0
         if bad:
             return [self._finding(view, window, bad)]
         if seen.lost:
             return [self._went_back(view, window, seen)]
-        self.state.clean_windows += seen.reported and not seen.shown
+        self.state.clean_windows += seen.reported and not shown
         if self.state.clean_windows >= self.config.clean_windows:
             runs.going = {}
         if new := {name: at for name, at in seen.never.items() if name not in self.state.never}:
@@ -104,7 +115,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         return self._told(view, window, "went_back", run, "unknown", text, peers, "warning")
 
     def _never(self, view: AttemptView, window: AttemptWindow, names: dict[str, tuple[int, int]]) -> Anomaly:
-        text = f"{', '.join(sorted(names))} not finite from the first report on"
+        text = f"{_said(sorted(names))} not finite from the first report on"
         peers = "never seen finite where it is not; when that began is not known"
         iteration, time = min(names.values())
         run = Run(iteration, time, iteration, 1, 0, True)
@@ -138,12 +149,16 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         )
 
     def _finding(self, view: AttemptView, window: AttemptWindow, bad: list[str]) -> Anomaly:
-        onset = {name: min((run.first, run.time) for run in self.state.runs.going[name].values()) for name in bad}
+        runs = self.state.runs
+        spread = {name: found for name in bad if not runs.is_alone(name) and (found := runs.began(name))}
+        began = spread or {name: runs.shown(name) for name in bad}
+        onset = {name: min((run.first, run.time) for run in each.values()) for name, each in began.items()}
         iteration, time = min(onset.values())
         names = [name for name, first in onset.items() if first[0] == iteration]
-        stays = any(run.latest > onset[name][0] for name in bad for run in self.state.runs.going[name].values())
-        suspects = self._own(view, window, names, iteration) if stays else []
-        before = all(self.state.runs.since.get(name, iteration) < iteration for name in names)
+        stays = any(run.latest > onset[name][0] for name, each in began.items() for run in each.values())
+        suspects = self._own(view, window, {name: began[name] for name in names}, iteration) if stays else []
+        before = all(runs.since.get(name, iteration) < iteration for name in names)
+        grounds = ("own_series" if suspects else "after_reduction") if spread else ("alone" if suspects else "part")
         return self.anomaly(
             window,
             "job",
@@ -152,12 +167,13 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             layer="metric",
             symptom="numerics",
             area="unknown",
-            grounds="own_series" if suspects else "after_reduction" if stays else "one_report",
-            severity=self._severity(bad) if stays else "warning",
-            text=f"{', '.join(names)} not finite " + (f"from iteration {iteration} on" if stays else f"at {iteration}"),
+            grounds=grounds if stays else "one_report",
+            severity=self._severity(sorted(spread)) if stays and spread else "warning",
+            text=f"{_said(names)} not finite " + (f"from iteration {iteration} on" if stays else f"at {iteration}"),
             peers=("finite before; " if before else "")
+            + ("" if spread else "others are finite since; ")
             + "the series was reported by "
-            + ", ".join(f"{said_of(self.state.runs.finite[name])} ({name})" for name in names),
+            + _said([f"{said_of(runs.finite[name])} ({name})" for name in names]),
             iteration=iteration,
             phase=view.phase,
             suspects=suspects,
@@ -167,16 +183,19 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         """A part of training that stays without a number while the loss goes on finite wakes nobody."""
         if not self.state.runs.vouched or any(kind_of(name) in ("loss", "gradient") for name in bad):
             return "critical"
-        first = min(run.first for name in bad for run in self.state.runs.going[name].values())
+        first = min(run.first for name in bad for run in self.state.runs.shown(name).values())
         return "warning" if self.state.runs.vouched_to > first else "critical"
 
-    def _own(self, view: AttemptView, window: AttemptWindow, names: list[str], iteration: int) -> list[Suspect]:
-        for name in names:
-            showing = sorted(rank for rank, run in self.state.runs.going[name].items() if run.first == iteration)
+    def _own(
+        self, view: AttemptView, window: AttemptWindow, began: dict[str, dict[int, Run]], iteration: int
+    ) -> list[Suspect]:
+        runs = self.state.runs
+        for name, found in began.items():
+            showing = sorted(rank for rank, run in found.items() if run.first == iteration)
             if NOBODY in showing:
                 continue
-            finite = self.state.runs.finite[name].items()
-            peers = {rank: at for rank, at in finite if rank not in showing and rank != NOBODY}
+            beside = {*runs.placeholders(name), NOBODY}
+            peers = {rank: at for rank, at in runs.finite[name].items() if rank not in showing and rank not in beside}
             # A peer that has not shown a finite value of that iteration may be no better.
             if any(at < iteration for at in peers.values()) or len(peers) + len(showing) < self.config.reporters:
                 continue
@@ -201,3 +220,9 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             for lower, error in own
             for peer, at in peers.items()
         )
+
+
+def _said(names: list[str]) -> str:
+    """The first of these names, cut where they are long."""
+    more = f" and {len(names) - SAID} more" if len(names) > SAID else ""
+    return ", ".join(name[:LONGEST] for name in names[:SAID]) + more

@@ -70,7 +70,7 @@ def _beside_slower_ports(anomalies: list[Anomaly], situation: Situation) -> Deci
 
 
 _NUMERICS = (
-    ("own_series", "after_reduction"),
+    ("own_series", "after_reduction", "alone", "part"),
     ("went_back",),
     ("stays_up",),
     ("steps_skipped", "scale_collapsed"),
@@ -78,13 +78,20 @@ _NUMERICS = (
 )
 """What tells who began, the surest first; a step skipped beside it, and what came back at once, tell nothing."""
 
-_UNTOLD = {"after_reduction": Reason.AFTER_REDUCTION, "one_report": Reason.ONE_REPORT}
+_UNTOLD = {
+    "after_reduction": Reason.AFTER_REDUCTION,
+    "part": Reason.OTHERS_GO_ON,
+    "one_report": Reason.ONE_REPORT,
+}
 
 
 def _numerics(anomalies: list[Anomaly]) -> Decision:
     base = Base.of(anomalies, anomalies[0], symptom="numerics")
     telling = (found for grounds in _NUMERICS if (found := [one for one in anomalies if one.grounds in grounds]))
     latest = latest_of(next(telling, anomalies))
+    if latest.grounds in ("alone", "part"):
+        base = Base.on([latest], anomalies[0], symptom="numerics")
     if latest.suspects:
-        return base.named(Reason.OWN_SERIES, latest.suspects, area=latest.area)
+        reason = Reason.OWN_ALONE if latest.grounds == "alone" else Reason.OWN_SERIES
+        return base.named(reason, latest.suspects, area=latest.area)
     return base.nobody(_UNTOLD.get(latest.grounds, Reason.TRAINING_AS_SUCH))

@@ -153,18 +153,24 @@ def _area(strongest: Anomaly, anomalies: list[Anomaly]) -> Area:
 
 
 def _without_contrast(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """Nothing tells the ranks apart any more: what is slow inside a synchronised step shows on all of them alike."""
+    """Nothing tells the ranks apart any more: what is slow inside a synchronised step shows on all of them alike.
+
+    The latest finding knows best whether all work became longer alike, since some timers' changes are found later.
+    """
     shifts = [one for one in anomalies if one.grounds == "job_shift"] or anomalies
     run = situation.run_to(latest_of(shifts), shifts)
     rests = [*run, *situation.standing(anomalies, anomalies)]
-    reason = _why_nobody(anomalies, situation)
-    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(reason, area=run[0].area)
+    area = latest_of(run).area
+    reason = _why_nobody(anomalies, situation, area)
+    return Base.on(rests, earliest_of(run), symptom="slowdown").nobody(reason, area=area)
 
 
-def _why_nobody(anomalies: list[Anomaly], situation: Situation) -> Reason:
+def _why_nobody(anomalies: list[Anomaly], situation: Situation, area: Area) -> Reason:
     """Why nobody is named though the job is slower: it is not said of what is shown as evidence that it is nothing."""
     if any(one.suspects and one.grounds in GROUNDS.keys() | PLAYED.keys() | PROFILED for one in anomalies):
         return Reason.NO_LONGER_APART
+    if area == "workload":
+        return Reason.OTHER_INPUTS
     shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
     own = bool(shifts) and max(shifts, key=lambda one: (one.end, one.grounds)).grounds == "own_shift"
     return Reason.LITTLE_APART if own or situation.leading else Reason.JOB_SLOWER

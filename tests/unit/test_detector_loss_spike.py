@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from detection_support import at, closed, named, new_view, run, series, summary
 
-from schemas.results import Anomaly
+from schemas.results import Anomaly, Series
 from streams.detectors.loss_spike import LossSpike, LossSpikeConfig
 from streams.view import AttemptWindow
 
@@ -147,6 +147,51 @@ def test_who_did_not_rise_alone_and_just_before_is_not_named(ranks: dict[int, li
     found = findings(windows(ranks))
     assert found
     assert not any(named(found))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("parted", [False, True])
+def test_several_values_of_one_rank_at_one_iteration_are_no_several_ranks(ranks: int, parted: bool) -> None:
+    """A loss each microbatch, of which one of the first rank is high just before all are."""
+    rng, made = np.random.default_rng(0), []
+    for first in range(0, 140, 10):
+        rows: dict[int, list[tuple[int, float]]] = {rank: [] for rank in range(ranks)}
+        for step in range(first, first + 10):
+            for rank, batch in ((rank, batch) for rank in range(ranks) for batch in range(8)):
+                high = step >= 100 or (step in (98, 99) and rank == batch == 0)
+                rows[rank].append((step, (20.0 if high else 2.0) * (1 + rng.uniform(-0.01, 0.01))))
+        for part in (
+            [row[: 4 + 40 * parted] for row in rows.values()],
+            [row[4 + 40 * parted :] for row in rows.values()],
+        ):
+            made.append(
+                closed(
+                    [
+                        summary(
+                            rank,
+                            first,
+                            series=[
+                                Series(
+                                    name="loss",
+                                    iterations=[step for step, _ in row],
+                                    times=[at(step) for step, _ in row],
+                                    values=[value for _, value in row],
+                                    nonfinite=[],
+                                )
+                            ],
+                        )
+                        for rank, row in enumerate(part)
+                    ],
+                    first,
+                )
+            )
+    detector = LossSpike()
+    found = [one for each in run(detector, new_view(), made) for one in each]
+    assert ("stays_up", "warning", 100) in told(found)
+    assert not any(named(found))
+    assert all(
+        step.count <= ranks for course in detector.state.courses.values() for step in course.steps.pending.values()
+    )
 
 
 def test_a_rank_of_a_pipeline_is_not_named_for_what_came_through_earlier_stages() -> None:
@@ -308,6 +353,15 @@ def test_a_rank_whose_iterations_stand_still_holds_nobody_up(stuck: int) -> None
     (course,) = detector.state.courses.values()
     assert len(course.steps.pending) <= 40
     assert all(len(one.told) <= 4 for one in course.steps.pending.values())
+
+
+@pytest.mark.parametrize("values", [[1.7e308] * 60, [-1.7e308] * 60, [2.5] * 30 + [1.7e308] * 30])
+def test_numbers_whose_sum_is_endless_can_be_written_down(values: list[float]) -> None:
+    detector = LossSpike()
+    run(detector, new_view(), windows({rank: [one / (1 + rank / 100) for one in values] for rank in range(2)}))
+    other = LossSpike()
+    other.restore(msgspec.Raw(msgspec.json.encode(detector.state)))
+    assert other.state == detector.state
 
 
 def test_state_is_bounded() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from detection_support import closed, named, new_view, run, series, summary
+from detection_support import closed, named, new_view, run, series, stepping, summary
 
 from schemas.results import Anomaly, Series
 from streams.detectors.nonfinite import Nonfinite
@@ -329,6 +329,128 @@ def test_a_series_that_never_was_finite_hides_no_other_and_counts_once_it_was() 
     assert "finite before" in found[2][0].peers
     both = findings(at(0, 1, [NAN] * 3, [1.0, NAN, NAN]))
     assert [(one.severity, one.iteration, one.text[:7]) for one in both[0]] == [("critical", 2, "lm_loss")]
+
+
+def course(first: int, last: int, rank: int, bad: Sequence[int] = (), value: float | None = None) -> list[float]:
+    """A loss of its own for each rank and iteration up to ``last``, no number at those that are ``bad``."""
+    own = [2.0 + 0.01 * rank - 0.001 * step for step in range(first, last)]
+    return [NAN if step in bad else plain if value is None else value for step, plain in enumerate(own, first)]
+
+
+EVER = range(10_000)
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        # Ranks without a loss of their own, or one that never had a number beside others that go on.
+        (dict.fromkeys(range(4), EVER), [("info", "never_finite", 0, [])]),
+        ({3: EVER}, [("info", "never_finite", 0, [])]),
+        # Training that is lost beside them.
+        (
+            dict.fromkeys(range(4), EVER) | dict.fromkeys(range(4, 8), range(14, 10_000)),
+            [("info", "never_finite", 0, []), ("critical", "after_reduction", 14, [])],
+        ),
+        (
+            {3: EVER} | dict.fromkeys({0, 1, 2, 4, 5, 6, 7}, range(14, 10_000)),
+            [("info", "never_finite", 0, []), ("critical", "after_reduction", 14, [])],
+        ),
+        # One that was finite, and whose values came to nobody.
+        ({3: range(14, 10_000)}, [("warning", "alone", 14, [3])]),
+        (dict.fromkeys((2, 3), range(14, 10_000)), [("warning", "part", 14, [])]),
+        # What comes long after it is another matter.
+        (
+            {3: range(14, 10_000)} | dict.fromkeys({0, 1, 2, 4, 5, 6, 7}, range(25, 10_000)),
+            [("warning", "alone", 14, [3]), ("critical", "after_reduction", 25, [])],
+        ),
+        # The next step of all others shows it, or the next but one.
+        (
+            {3: range(14, 10_000)} | dict.fromkeys({0, 1, 2, 4, 5, 6, 7}, range(15, 10_000)),
+            [("critical", "own_series", 14, [3])],
+        ),
+        (
+            {3: range(14, 10_000)} | dict.fromkeys({0, 1, 2, 4, 5, 6, 7}, range(16, 10_000)),
+            [("critical", "own_series", 14, [3])],
+        ),
+        # Most show it: those that do not are another kind.
+        (dict.fromkeys(range(6), range(14, 10_000)), [("critical", "after_reduction", 14, [])]),
+    ],
+)
+@pytest.mark.parametrize("per_window", [1, 10])
+def test_what_others_do_not_show_with_the_next_step_was_in_nobodys_gradients(
+    bad: Mapping[int, Sequence[int]], expected: list[tuple[str, str, int, list[int]]], per_window: int
+) -> None:
+    made = []
+    for first in range(0, 40, per_window):
+        start, step_s = first * 10 / per_window, 10 / per_window
+        values = {rank: course(first, first + per_window, rank, bad.get(rank, ())) for rank in range(8)}
+        made.append(
+            closed(
+                (
+                    stepping(
+                        rank,
+                        start,
+                        first=first,
+                        steps=per_window,
+                        series=[series("lm_loss", first, own, start, step_s)],
+                    )
+                    for rank, own in values.items()
+                ),
+                start,
+            )
+        )
+    found = findings(*made)
+    told: list[tuple[str, str, int, list[int]]] = []
+    for one in [one for each in found for one in each if one.grounds != "one_report"]:
+        (ranks,) = named([one])
+        if (one.severity, one.grounds, one.iteration, ranks) not in told:
+            told.append((one.severity, one.grounds, one.iteration or 0, ranks))
+    # With a report a window it is not known at once that others show it two steps later.
+    assert told[-len(expected) :] == expected
+
+
+def test_what_the_first_report_of_one_rank_and_the_next_of_all_shows_began_there() -> None:
+    values = {rank: course(0, 10, rank, range(rank != 3, 10)) for rank in range(8)}
+    ((one,),) = findings(window(values, 0, 0))
+    assert (one.severity, one.iteration, *named([one])) == ("critical", 0, [3])
+
+
+@pytest.mark.parametrize("value", [0.0, 7.5])
+def test_what_never_changes_is_no_loss_that_goes_on(value: float) -> None:
+    made = [
+        window(
+            {rank: course(at, at + 10, rank, range(5, 99), None if rank < 4 else value) for rank in range(4)}
+            | {rank: [value] * 10 for rank in range(4, 8)},
+            at,
+            at,
+        )
+        for at in (0, 10)
+    ]
+    assert {(one.severity, one.grounds) for each in findings(*made) for one in each} == {
+        ("critical", "after_reduction")
+    }
+
+
+def test_a_rank_that_has_not_gone_back_yet_goes_on_by_its_number_alone() -> None:
+    ahead = window({rank: course(100, 110, rank) for rank in range(8)}, 0, 100)
+    back = [summary(rank, 20, series=[series("lm_loss", 60, course(60, 65, rank, EVER), 25)]) for rank in range(4)] + [
+        summary(rank, 20, series=[series("lm_loss", 110, course(110, 114, rank), 20)]) for rank in range(4, 8)
+    ]
+    all_back = window({rank: course(65, 75, rank, EVER) for rank in range(8)}, 30, 65)
+    found = findings(ahead, closed(back, 20), all_back)
+    assert [(one.severity, one.iteration, *named([one])) for one in found[2]] == [("critical", 60, [])]
+
+
+def test_names_are_bounded_in_state_and_text() -> None:
+    many = [
+        summary(rank, 0, series=[series(f"part{rank}_{at}_" + "x" * 300 + "_loss", 1, [NAN] * 3) for at in range(200)])
+        for rank in range(8)
+    ]
+    detector = Nonfinite()
+    ((one,),) = run(detector, new_view(), [closed([*many, summary(8, 0, series=[series("lm_loss", 1, [1.0, 2.0])])])])
+    assert len(one.text) < 2000
+    assert len(detector.state.never) <= 128
+    assert "lm_loss" in detector.state.runs.finite
 
 
 def test_the_loss_scales_of_two_models_are_told_apart() -> None:
