@@ -257,6 +257,28 @@ LINES = [
         "plain", FRAMEWORKS["plain"].format(step=37), {"data_ms": 11.5, "compute_ms": 125.3, "total_ms": 4545.6}, 37
     ),
     Sample(
+        "a loop of one's own",
+        "2026-11-29 18:15:13,942 [INFO] [rank 6] trainer: step 50: loss 1.2",
+        {"loss": 1.2},
+        50,
+    ),
+    Sample("a loop without marks", "step 50 loss nan lr 1e-4", {"loss": "nan", "lr": 1e-4}, 50),
+    Sample("a loop that logs", "INFO:root:STEP 50 | loss=1.2 | 31 samples", {"loss": 1.2}, 50),
+    Sample("a loop that says its length", "Step [50/600], Loss: 1.2 (avg 1.3)", {"loss": 1.2}, 50, 600),
+    Sample(
+        "nanogpt",
+        "iter 100: loss 3.4567, time 123.45ms, mfu -100.00%",
+        {"loss": 3.4567, "time_ms": 123.45, "mfu_percent": -100},
+        100,
+    ),
+    Sample(
+        "nanogpt evaluation",
+        "step 2000: train loss 1.7648, val loss inf",
+        {"train_loss": 1.7648, "val_loss": "inf"},
+        2000,
+    ),
+    Sample("with equals signs", "Iteration 50, loss = 1.2, grad norm = 0.5", {"loss": 1.2, "grad_norm": 0.5}, 50),
+    Sample(
         "plain between bars",
         "[node03 rank 11] step 1 | compute: 132.4 ms | load:12ms | mfu: 41.2% | tokens: 1,024",
         {"compute_ms": 132.4, "load_ms": 12, "mfu_percent": 41.2, "tokens": 1024},

@@ -30,7 +30,8 @@ _ERROR = re.compile(r"[^\n]{0,300}?(?:Traceback \(most recent call last\):$|Fata
 _TRAINING = re.compile(
     r"[^\n]{0,300}?(?:\[\d{1,3}\] NCCL (?:INFO|WARN) |\[?[VDIWEC]\d{3,4} \d\d:\d\d:\d\d\.\d{6,9} [^\n]{0,200}?\]"
     r"|\b(?:local_rank|world_size|WORLD_SIZE|world size)\b|\tJob ID: [^\t\n]{0,64}\t# GPUs: \d"
-    r"|\{'(?:loss|eval_loss|train_runtime)': )"
+    r"|\{'(?:loss|eval_loss|train_runtime)': "
+    r"|\b(?:[Ss]tep|STEP|[Ii]ter(?:ation)?)[ \t]{0,4}[:=#]?[ \t]{0,4}\[?\d{1,12}[^\n\w]{1,8}(?:\w{1,20} )?[Ll]oss\b)"
 )
 _NEMO = re.compile(r"nemo_log_globalrank-(?P<rank>\d{1,7})_localrank-(?P<local>\d{1,5})\.txt")
 _DEEPSPEED = re.compile(r"\d{14}_rank(?P<rank>\d{1,7})\.log")

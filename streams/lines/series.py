@@ -16,6 +16,7 @@ from streams.lines.iterations.barred import barred
 from streams.lines.iterations.bars import bar
 from streams.lines.iterations.dashed import dashed
 from streams.lines.iterations.deepspeed import deepspeed
+from streams.lines.iterations.loop import loop, step_of
 from streams.lines.iterations.megatron import across_ranks
 from streams.lines.iterations.overflow import overflow
 from streams.lines.iterations.printed_dict import printed_dict
@@ -31,6 +32,8 @@ LONGEST = 16_384
 MOST_LINES = 4_096
 """Lines of a record of timers that are read."""
 
+MOST_BRACKETS = 8
+
 _SEEN = 1 << 17
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _ACROSS = re.compile(r"times? across ranks \(ms\):|\.\.: \(?\d")
@@ -44,6 +47,7 @@ _READERS: tuple[tuple[str, Callable[[str], Report | None]], ...] = (
     ("step:", torchtitan),
     ("|", barred),
     (":", dashed),
+    ("oss", loop),
 )
 """Readers in the order in which they are asked, each behind what is in every line that it reads."""
 
@@ -54,7 +58,7 @@ def report_of(text: str) -> Report:
     """What an iteration line says; ``NOTHING`` for any other line."""
     seen = text[:_SEEN]
     plain = _ANSI.sub("", seen) if "\x1b" in seen else seen
-    line = peel(plain.partition("\n")[0])[:LONGEST]
+    line = _bare(plain.partition("\n")[0])
     if "..: " in plain or "across ranks" in line:
         report = _timers_over_ranks(plain)
         if report is not None:
@@ -67,8 +71,18 @@ def report_of(text: str) -> Report:
     return NOTHING
 
 
+def _bare(line: str) -> str:
+    """What is read of a line: all behind its prefixes, of which glog's ends in a bracket behind a number of its own."""
+    bare = peel(line)[:LONGEST]
+    for _ in range(MOST_BRACKETS):
+        if not bare.startswith("] "):
+            break
+        bare = peel(bare[2:])
+    return bare
+
+
 def _timers_over_ranks(plain: str) -> Report | None:
-    lines = [peel(one)[:LONGEST] for one in plain.split("\n", MOST_LINES)[:MOST_LINES]]
+    lines = [_bare(one) for one in plain.split("\n", MOST_LINES)[:MOST_LINES]]
     return across_ranks(lines) if _ACROSS.search(lines[0]) else None
 
 
@@ -77,6 +91,8 @@ def _placed(report: Report, line: str) -> Report:
     if report.iteration is not None:
         return report
     iteration = iteration_of(line)
+    if iteration is None and report.place == "printed":
+        iteration = step_of(line)
     if iteration is None:
         return report
     return msgspec.structs.replace(report, iteration=iteration, place="printed")

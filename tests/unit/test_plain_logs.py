@@ -161,6 +161,9 @@ def test_a_prefix_of_host_and_number_is_a_rank_where_that_is_proven(tmp_path: Pa
         ("notes.md", [HEAD + f"step {n} loss 2.0" for n in range(4)], False),
         ("gpu.csv", [f"2026/11/29 12:00:0{n}.123, 0, NVIDIA H100, 35, step {n}" for n in range(4)], False),
         ("one.log", [HEAD + "step 1"], False),
+        ("nanogpt.txt", [f"iter {n}: loss 2.0, time 12.3ms" for n in range(4)], True),
+        ("loop.txt", [f"Iteration {n}, lm loss = 2.0" for n in range(4)], True),
+        ("solver.txt", [f"Iter {n} residual 2.0, glossary" for n in range(4)], False),
         ("dated.log", [HEAD + "something happened"] * 9, False),
     ],
 )
