@@ -21,6 +21,7 @@ from producers.readers import (
     errorfile,
     infiniband,
     inspector,
+    json_log,
     kineto,
     launcher,
     metrics,
@@ -39,7 +40,7 @@ from producers.readers import (
     system,
     torchrun,
 )
-from producers.rows import Fields, Rows, sample
+from producers.rows import Fields, Rows, is_array, sample
 from producers.samples import Dumped, empty, named
 from producers.scan import Source
 from producers.voices import Spoken, voices_of
@@ -152,8 +153,12 @@ def _is_no_text(source: Source) -> bool:
 
 
 def _read_rows(source: Source, contents: Contents) -> str:
-    """A table of rows, else a text."""
-    if kind := _table_of(source):
+    """A log of rows or a table of them, else a text."""
+    rows = sample(source.path)
+    if json_log.recognised(rows) and not is_array(source.path):
+        contents.spoken.extend(json_log.read(source))
+        return ""
+    if kind := _table_of(rows):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
         return ""
@@ -277,8 +282,8 @@ def _read_layout(source: Source, contents: Contents) -> str:
     return ""
 
 
-def _table_of(source: Source) -> str:
-    for fields in sample(source.path):
+def _table_of(rows: list[Fields]) -> str:
+    for fields in rows:
         for kind, fits, _ in _TABLES:
             if fits(fields):
                 return kind

@@ -29,7 +29,13 @@ import pytest
 import streams.lines
 
 READERS = [
-    *("producers.heads", "producers.printed_stacks", "producers.readers.plain", "producers.readers.system"),
+    *(
+        "producers.heads",
+        "producers.readers.json_log",
+        "producers.printed_stacks",
+        "producers.readers.plain",
+        "producers.readers.system",
+    ),
     *(
         "producers.samples",
         "producers.printed_timers",
