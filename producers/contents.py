@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from producers import captures
-from producers.envelopes.evidence import forms_of, is_wrapped
+from producers.envelopes.evidence import forms_of, is_wrapped, shown
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
 from producers.files import by_file, in_place
@@ -220,7 +220,7 @@ def _read_text(source: Source, contents: Contents) -> bool:
     console = launcher.recognised(source)
     where = plain.place(source)
     wrapped = is_wrapped(texts, forms)
-    if not console and not wrapped and not plain.recognised(source, texts, where):
+    if not console and not wrapped and not plain.recognised(source, shown(source.path), where):
         return False
     log = read_log(source, forms)
     if not console and (wrapped and where.rank < 0 and where.number < 0):
