@@ -39,6 +39,7 @@ READERS = [
     *(
         "producers.samples",
         "producers.printed_timers",
+        "producers.unnumbered",
         "producers.stacktext",
         "producers.readers.stackfile",
         "producers.readers.ras",
