@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from producers import captures
-from producers.envelopes.evidence import forms_of, is_wrapped
+from producers.envelopes.evidence import forms_of, is_wrapped, shown
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
 from producers.files import by_file, in_place
@@ -21,6 +21,7 @@ from producers.readers import (
     errorfile,
     infiniband,
     inspector,
+    json_log,
     kineto,
     launcher,
     metrics,
@@ -39,7 +40,7 @@ from producers.readers import (
     system,
     torchrun,
 )
-from producers.rows import Fields, Rows, sample
+from producers.rows import Fields, Rows, is_array, sample
 from producers.samples import Dumped, empty, named
 from producers.scan import Source
 from producers.voices import Spoken, voices_of
@@ -152,8 +153,12 @@ def _is_no_text(source: Source) -> bool:
 
 
 def _read_rows(source: Source, contents: Contents) -> str:
-    """A table of rows, else a text."""
-    if kind := _table_of(source):
+    """A log of rows or a table of them, else a text."""
+    rows = sample(source.path)
+    if json_log.recognised(rows) and not is_array(source.path):
+        contents.spoken.extend(json_log.read(source))
+        return ""
+    if kind := _table_of(rows):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
         return ""
@@ -215,7 +220,7 @@ def _read_text(source: Source, contents: Contents) -> bool:
     console = launcher.recognised(source)
     where = plain.place(source)
     wrapped = is_wrapped(texts, forms)
-    if not console and not wrapped and not plain.recognised(source, texts, where):
+    if not console and not wrapped and not plain.recognised(source, shown(source.path), where):
         return False
     log = read_log(source, forms)
     if not console and (wrapped and where.rank < 0 and where.number < 0):
@@ -277,8 +282,8 @@ def _read_layout(source: Source, contents: Contents) -> str:
     return ""
 
 
-def _table_of(source: Source) -> str:
-    for fields in sample(source.path):
+def _table_of(rows: list[Fields]) -> str:
+    for fields in rows:
         for kind, fits, _ in _TABLES:
             if fits(fields):
                 return kind

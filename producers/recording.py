@@ -31,6 +31,7 @@ from producers.scan import scan
 from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
 from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
+from producers.unnumbered import numbered
 from producers.voices import Spoken
 from producers.workers import NO_RANK, Worker
 from producers.zones import in_one_zone
@@ -128,6 +129,7 @@ def _with_times(contents: Contents) -> tuple[Contents, list[Unused]]:
     ranks, zoned = in_one_zone(ranks, min(captured, default=None))
     launchers = [timed(log, middle(log.file)) for log in contents.launchers]
     spoken = [msgspec.structs.replace(one, log=timed(one.log, middle(one.log.file))) for one in contents.spoken]
+    spoken = numbered(spoken)
     tables = {kind: [near(table, middle(table.file)) for table in found] for kind, found in contents.tables.items()}
     nodes = _timed_nodes(contents, middle)
     timed_logs = msgspec.structs.replace(contents, ranks=ranks, launchers=launchers, spoken=spoken, tables=tables)

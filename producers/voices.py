@@ -21,6 +21,10 @@ _STARTED = re.compile(
     r"- \((?:node_id=\w{1,128}, )?ip=([\w.:]{2,45}), pid=(\d{1,9})\) world_rank=(\d{1,7}), local_rank=(\d{1,5})"
 )
 _ITSELF = re.compile(r"\bworld rank: (\d{1,7})\b|\[rank=(\d{1,7}), world_size=\d")
+_OF_WORLD = re.compile(r"\b[Rr]ank[ :=]{1,2}(\d{1,7})(?:/| of )(\d{1,7})\b")
+_EQUALS = re.compile(r"\brank=(\d{1,7})\b")
+_HOST = re.compile(r"\bhost(?:name)?(?:[=:] ?([\w.-]{1,253})|[ ](?=[\w.-]{0,60}\d)([\w.-]{1,253}))")
+"""Behind a blank a host has a digit in its name; ``host is up`` names none."""
 _NO_ROLE = ("", "default", "rank")
 
 
@@ -181,8 +185,9 @@ def _started(records: Sequence[Record]) -> dict[tuple[str, int], tuple[int, int]
 def _tasks_are_ranks(logs: dict[Voice, LogFile]) -> bool:
     """Whether ``srun`` started one task for each GPU, so that the number of a task is a global rank.
 
-    Shown where several tasks name their own rank and it is always that number, or where there are as many tasks as the
-    world has ranks. With one task a node the ranks of a task differ from its number on all nodes but the first.
+    Shown where several tasks name their own rank and it is always that number, where there are as many tasks as the
+    world has ranks, or where each of all tasks first speaks of itself as rank 6 of 32 (``rank 6/32``). With one task a
+    node the ranks of a task differ from its number on all nodes but the first.
     """
     tasks = {voice.task for voice in logs if voice.task >= 0}
     if not tasks or any(voice.local is not None or voice.component >= 0 for voice in logs):
@@ -197,7 +202,39 @@ def _tasks_are_ranks(logs: dict[Voice, LogFile]) -> bool:
     places = {(voice.node[:2], voice.task) for voice in logs if voice.task >= 0}
     if any(found != {task} for task, found in ranks.items()) or len(places) > len(tasks):
         return False
-    return len(ranks) > 1 or (worlds == {len(tasks)} and len(tasks) > 1 and max(tasks) == len(tasks) - 1)
+    whole = len(tasks) > 1 and max(tasks) == len(tasks) - 1
+    return len(ranks) > 1 or (whole and (worlds == {len(tasks)} or _introduce_themselves(logs)))
+
+
+def _introduce_themselves(logs: dict[Voice, LogFile]) -> bool:
+    """Whether the first rank of a world that each task speaks of is its own number, of as many as there are tasks.
+
+    Later lines may speak of others (``rank 5/32 timed out``). Whose first one does, or who has none, proves nothing.
+    """
+    firsts: dict[int, tuple[int, int] | None] = {}
+    for voice, log in logs.items():
+        if voice.task >= 0 and firsts.get(voice.task) is None:
+            firsts[voice.task] = _of_world(log)
+    return all(said == (task, len(firsts)) for task, said in firsts.items())
+
+
+def _of_world(log: LogFile) -> tuple[int, int] | None:
+    heads = (record.text[:HEAD] for record in log.records)
+    found = next((match for head in heads if "ank" in head and (match := _OF_WORLD.search(head))), None)
+    return found and (int(found.group(1)), int(found.group(2)))
+
+
+def _host_of(log: LogFile, rank: int) -> str:
+    """The host in the line in which a rank first names itself and how many there are; empty where it names none."""
+    for record in log.records:
+        head = record.text[:HEAD]
+        if "ank" not in head or not (_OF_WORLD.search(head) or WORLD.search(head)):
+            continue
+        own = _OF_WORLD.search(head) or _EQUALS.search(head)
+        if own is not None and int(own.group(1)) == rank:
+            host = _HOST.search(head)
+            return "" if host is None else (host.group(1) or host.group(2)).rstrip(".")
+    return ""
 
 
 def said_of(log: LogFile) -> int | None:
@@ -226,6 +263,8 @@ def _spoken(
     elif rank is None and voice.task >= 0 and tasks:
         rank = voice.task
     host = torchrun.said([log]).host if voice.alone else ""
+    if not host and rank is not None and voice.task >= 0 and not voice.pod:
+        host = _host_of(log, rank)
     return Spoken(
         voice=voice,
         log=log,

@@ -24,14 +24,15 @@ _ORDER: tuple[re.Pattern[str], ...] = tuple(
     for pattern in (
         r"data|load|fetch|tokeniz|collate|preprocess|batch_gen",
         r"generat|rollout|reward",
-        r"forward",
-        r"backward",
+        r"forward|fwd",
+        r"backward|bwd",
         r"wait|reduce|gather|scatter|broadcast|all_?to_?all|barrier|p2p|send|recv|comm|sync|nccl|grad_norm|bubble|idle",
         r"optimizer|update",
     )
 )
 """Phases in the order in which a training step goes through them, by words of their timers' names."""
-_WHOLE = re.compile(r"forward.{0,3}backward")
+_FORWARD = re.compile(r"forward|fwd")
+_WHOLE = re.compile(r"(?:forward|fwd).{0,3}(?:backward|bwd)")
 
 
 def phases_of(names: Iterable[str]) -> list[str]:
@@ -42,7 +43,7 @@ def phases_of(names: Iterable[str]) -> list[str]:
     timers = [name for name in sorted(set(names)) if kind_of_timer(name) in ("own", "wait", "mixed")]
     found = [name for name in timers if _order(name) < len(_ORDER)]
     parts = [name for name in found if not _WHOLE.search(name.lower())]
-    apart = any("forward" in name.lower() for name in parts)
+    apart = any(_FORWARD.search(name.lower()) for name in parts)
     kept = parts if apart else found
     return sorted(kept, key=lambda name: (_order(name), name))
 

@@ -25,14 +25,16 @@ _COMPUTED = re.compile(
     r"forward|backward|fwd|bwd|generat|rollout|compute|attention|attn|mlp|matmul|off_?load|data_?parallel|balanc"
 )
 """Beside these words, data are what is computed with, or the loading is of something else."""
+_SUM = re.compile(r"^bwd_microstep_m?s$")
+"""DeepSpeed prints the parts of this too, ``bwd_inner`` and ``bwd_allreduce``; it must not count twice."""
 _RATE = re.compile(r"_per_s(?:ec)?$|/s$")
-_BOTH = re.compile(r"forward.{0,3}backward")
+_BOTH = re.compile(r"(?:forward|fwd).{0,3}(?:backward|bwd)")
 _TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
 _ROUTED = re.compile(r"(?:^|[_/.-])(?:moe|experts?|router?|dispatch|combine)(?:$|[_/.-])")
 """Work that goes where a batch sends it: who has more of it is not slow."""
-_MIXED = re.compile(r"backward|optimizer|update")
+_MIXED = re.compile(r"backward|bwd|optimizer|update|microstep")
 _OWN = re.compile(
-    r"compute|forward|data|load|fetch|tokeniz|generat|rollout|reward|matmul|attention|mlp|preprocess|collate"
+    r"compute|forward|fwd|data|load|fetch|tokeniz|generat|rollout|reward|matmul|attention|mlp|preprocess|collate"
 )
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_WAIT, "wait"),
@@ -54,6 +56,7 @@ def kind_of_timer(name: str) -> Kind:
     if (
         lowered.startswith(ACROSS)
         or _RATE.search(lowered)
+        or _SUM.search(lowered)
         or not (lowered.endswith(("_ms", "_s")) or lowered.startswith("timing_s/"))
     ):
         return "none"

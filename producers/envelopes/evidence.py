@@ -146,6 +146,15 @@ def is_wrapped(texts: list[str], forms: Sequence[Form]) -> bool:
 
 def sample(path: Path) -> list[str]:
     """The lines at both ends of a file, as envelopes are looked for in them. Raises OSError."""
+    return [_begun(line) for line in _ends(path)]
+
+
+def shown(path: Path) -> list[str]:
+    """The same lines as a terminal shows them in the end, without the progress bars in their place. Raises OSError."""
+    return [spread(line)[1] for line in _ends(path)]
+
+
+def _ends(path: Path) -> list[str]:
     with path.open("rb") as file:
         size = path.stat().st_size
         parts = [file.read(_LOOKED_AT)]
@@ -156,7 +165,7 @@ def sample(path: Path) -> list[str]:
         elif size > _LOOKED_AT:
             parts[0] += file.read(_LOOKED_AT)
     raw = b"\n".join(parts).removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"")
-    return [_begun(line) for line in plain(raw.decode("utf-8", "replace")).split("\n")]
+    return plain(raw.decode("utf-8", "replace")).split("\n")
 
 
 def _begun(line: str) -> str:

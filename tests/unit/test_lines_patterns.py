@@ -29,10 +29,17 @@ import pytest
 import streams.lines
 
 READERS = [
-    *("producers.heads", "producers.printed_stacks", "producers.readers.plain", "producers.readers.system"),
+    *(
+        "producers.heads",
+        "producers.readers.json_log",
+        "producers.printed_stacks",
+        "producers.readers.plain",
+        "producers.readers.system",
+    ),
     *(
         "producers.samples",
         "producers.printed_timers",
+        "producers.unnumbered",
         "producers.stacktext",
         "producers.readers.stackfile",
         "producers.readers.ras",

@@ -71,6 +71,18 @@ def test_per_rank_timers_are_read_in_both_forms() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("fields", "read"),
+    [
+        ("| fwd 287.4 ms | bwd 583.5ms | sync 27 s |", {"fwd_ms": 287.4, "bwd_ms": 583.5, "sync_s": 27.0}),
+        ("| fwd: 3 ms | bwd 4 ms", {"fwd_ms": 3.0, "bwd_ms": 4.0}),
+        ("| fwd 3 | lost 4 ranks | 5 ms | fwd x ms", {}),
+    ],
+)
+def test_timers_between_bars_need_a_separator_or_a_unit(fields: str, read: dict[str, float]) -> None:
+    assert values(f"2026-11-30 17:52:31,197 INFO step 1 {fields}") == read
+
+
 def test_verls_line_is_read() -> None:
     assert values(VERL) == {
         "global_seqlen/min": 419336,

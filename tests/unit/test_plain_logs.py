@@ -154,6 +154,8 @@ def test_a_prefix_of_host_and_number_is_a_rank_where_that_is_proven(tmp_path: Pa
     [
         ("train.log", [HEAD + f"step {n} loss 2.0" for n in range(4)], True),
         ("train.txt", ["{'loss': '2.3'}"] * 4, True),
+        ("bars.log", ["\r  0%| | 1/9 [00:01<00:09]\r{'loss': '2.3'}"] * 4, True),
+        ("colon.log", ["\r  0%| | 1/9 [00:01<00:09]\rdone: 2.3"] * 4, False),
         ("console", ["n1:8:8 [0] NCCL INFO Bootstrap"] * 4, True),
         ("error.txt", ["Starting", *TRACEBACK], True),
         ("progress.txt", [f"2026-11-29 18:10:1{n}\tJob ID: 7\t# GPUs: 8\tIteration: {n}" for n in range(4)], True),

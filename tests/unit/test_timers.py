@@ -36,6 +36,14 @@ from streams.timers import is_of_data, kind_of_timer, scale_ns
         ("data", "none"),
         ("learning_rate", "none"),
         ("DATA_MS", "own"),
+        ("fwd_ms", "own"),
+        ("fwd_microstep_ms", "own"),
+        ("bwd_ms", "mixed"),
+        ("bwd_inner_microstep_ms", "mixed"),
+        ("step_microstep_ms", "mixed"),
+        ("fwd_bwd_ms", "mixed"),
+        ("bwd_allreduce_microstep_ms", "wait"),
+        ("bwd_microstep_ms", "none"),
     ],
 )
 def test_a_name_says_what_a_timer_measures(name: str, kind: str) -> None:

@@ -118,6 +118,48 @@ def test_a_task_of_srun_is_a_rank_where_the_world_has_as_many(tmp_path: Path) ->
     assert ranks(found)["y3"] is None and "task of srun" in reason(found, "y3")
 
 
+OTHERS = "rank 1/4 timed out"
+
+
+@pytest.mark.parametrize(
+    ("firsts", "proven"),
+    [
+        (["rank 0/4", "rank 1/4", "Rank 2 of 4", "rank: 3/4"], True),
+        (["rank 0/4", "rank 1/4", "rank 2/4", "hello"], False),
+        (["rank 0/4", "rank 1/4", "rank 2/4", OTHERS], False),
+        (["rank 0/4", "rank 8/4", "rank 2/4", "rank 3/4"], False),
+        (["rank 0/32", "rank 1/32", "rank 2/32", "rank 3/32"], False),
+        (["rank 1/4", "rank 0/4", "rank 2/4", "rank 3/4"], False),
+        (["rank 0/4", "rank 1/4", "rank 2/4", "crank 3/4"], False),
+        (["rank 0/4.5", "rank 1/4", "rank 2/4", "rank 3/4x"], False),
+    ],
+)
+def test_tasks_that_all_first_name_their_own_number_of_the_world_are_ranks(
+    tmp_path: Path, firsts: list[str], proven: bool
+) -> None:
+    rows = [f"{task}: init: {first} ready" for task, first in enumerate(firsts)]
+    rows += [f"{task}: {line}" for line in (*[f"y{n}" for n in range(3)], OTHERS) for task in range(4)]
+    found = {(identity.rank, event.text) for identity, event in logs(read(tmp_path, *rows)) if event.text == OTHERS}
+    assert found == ({(rank, OTHERS) for rank in range(4)} if proven else {(None, OTHERS)})
+
+
+@pytest.mark.parametrize(
+    ("said", "node"),
+    [
+        ("rank {0}/2 host node7 cuda:0", "node7"),
+        ("rank={0} world_size=2 host=alpha", "alpha"),
+        ("world_size=2 rank={0} hostname: n1.x.", "n1.x"),
+        ("rank {0}/2 host is up", ""),
+        ("rank {0}/2 ghost node7", ""),
+        ("rank {0}/2", ""),
+    ],
+)
+def test_a_tasks_node_is_the_host_in_the_line_in_which_it_names_itself(tmp_path: Path, said: str, node: str) -> None:
+    rows = [f"{task}: init: {said.format(task)}" for task in range(2)]
+    rows += [f"{task}: lost host=other9 of rank 1/2" for task in range(2)] * 3
+    assert {identity.node for identity, _ in logs(read(tmp_path, *rows))} == {node}
+
+
 def test_a_task_a_node_is_no_rank(tmp_path: Path) -> None:
     rows = [f"{task}: [rank {8 * task}] x{task}" for task in range(2)] + [f"{task}: y{task}" for task in range(2)]
     assert ranks(read(tmp_path, *rows, *rows)) == {"[rank 0] x0": None, "[rank 8] x1": None, "y0": None, "y1": None}

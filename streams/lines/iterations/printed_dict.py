@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from streams.lines.iterations.reading import NUMBER, kept, named, number
+from streams.lines.iterations.reading import NUMBER, kept, named, number, timed
 from streams.lines.iterations.report import Report
 
 _HEAD = re.compile(
@@ -31,7 +31,7 @@ def printed_dict(line: str) -> Report | None:
     if head is None:
         return None
     pairs = {named(name)[0]: raw for name, raw in _PAIR.findall(line, head.end() - 1)}
-    readings = kept([number(name, raw) for name, raw in pairs.items()])
+    readings = kept([number(timed(name)[0], raw, timed(name)[1]) for name, raw in pairs.items()])
     if "epoch" not in pairs:
         return Report(readings=readings)
     if "loss" not in pairs:

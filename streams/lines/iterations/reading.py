@@ -16,9 +16,15 @@ A digit run of a folded line is one digit, so nothing here asks for more than on
 
 _UNIT = re.compile(r"[ ]?\((ms|s)\)$")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LAST = re.compile(r"_(time|secs?|seconds)$")
 _UNITS = {"%": "percent"}
 
-IDENTITY = frozenset({"iteration", "step", "global_step", "training/global_step", "consumed_samples", "epoch", "v_num"})
+IDENTITY = frozenset(
+    {
+        *("iteration", "step", "global_step", "training/global_step", "consumed_samples", "epoch", "v_num"),
+        *("rank", "global_rank", "local_rank", "world_size", "pid"),
+    }
+)
 """Numbers that say where a line stands, not what was measured there."""
 
 
@@ -55,6 +61,17 @@ def named(raw: str) -> tuple[str, str]:
     unit = _UNIT.search(raw)
     name = raw[: unit.start()] if unit else raw
     return name.strip().lower().replace(" ", "_").replace("-", "_"), unit.group(1) if unit else ""
+
+
+def timed(name: str) -> tuple[str, str]:
+    """A name and the unit that it tells by its last word, empty for none.
+
+    ``data_time`` is in seconds by custom; one in another unit is longer than its step and counts for nothing.
+    """
+    found = _LAST.search(name)
+    if found is None or "_per_" in name:
+        return name, ""
+    return (name, "s") if found.group(1) == "time" else (name[: found.start()], "s")
 
 
 def parted(raw: str) -> str:
