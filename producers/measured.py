@@ -16,6 +16,7 @@ from producers.owners import Owners
 from producers.readers.system import node_named
 from producers.rows import Row
 from producers.samples import told_time
+from producers.siblings import Values, places
 from producers.times import APART, EARLIEST, HOUR, SECOND
 from schemas.events import Metric, TimeSource, finite
 from schemas.identity import Identity, shortened
@@ -83,9 +84,12 @@ def observe(
     """The metrics of every file, and notes on what was left out; ``span`` (ns) is that of the whole recording."""
     found: list[Observation | Unused] = []
     seen: Seen = {}
-    for one in measured:
-        found.extend(one.unused)
-        found.extend(_File(one, captures.of(one.file), owners, span).events(seen))
+    files = [_File(one, captures.of(one.file), owners, span) for one in measured]
+    unnamed = {file.path: file.values() for file in files if file.unnamed()}
+    place_of = places(unnamed) if len(unnamed) > 1 else {}
+    for file in files:
+        found.extend(file.notes)
+        found.extend(file.events(seen, shown(place_of.get(file.path, ""))))
     return found
 
 
@@ -100,9 +104,32 @@ class _File:
         self._left_out: dict[str, tuple[int, int]] = {}
         self._identities: dict[str, Identity] = {}
         self._known = owners.workers.nodes(owners.home(measured.file))
+        self._place = ""
+        self.path = measured.file
+        self.notes = measured.unused
 
-    def events(self, seen: Seen) -> list[Observation | Unused]:
-        """The events in order of their lines; ``seen`` are the samples of all files so far."""
+    def unnamed(self) -> bool:
+        """Whether nothing in the file, beside it or in its path names a node."""
+        return bool(self._measured.samples) and not any(
+            self._told_node(told) for told in {sample.node for sample in self._measured.samples}
+        )
+
+    def values(self) -> Values:
+        """The values of which is known when they were taken."""
+        shared = self._shared_time()
+        found: Values = {}
+        for sample in self._measured.samples:
+            time = shared if sample.time is None else sample.time
+            if time is not None and not is_blank(sample.name, sample.value):
+                found.setdefault((sample.name, sample.device, sample.unit), {}).setdefault(time, sample.value)
+        return found
+
+    def events(self, seen: Seen, place: str) -> list[Observation | Unused]:
+        """The events in order of their lines; ``seen`` are the samples of all files so far.
+
+        ``place`` stands for the node where nothing names it.
+        """
+        self._place = place
         found: list[Observation | Unused] = []
         latest: dict[str, int] = {}
         for sample in self._measured.samples:
@@ -166,7 +193,7 @@ class _File:
         """
         if sample.time is not None:
             return sample.time, "captured", 0
-        shared = self._captured.time if self._captured else told_time(self._measured.file)
+        shared = self._shared_time()
         if shared is not None:
             return shared, "captured", 0
         self._leave_out(UNTIMED, sample.line)
@@ -175,19 +202,23 @@ class _File:
             return None
         return start, "inferred", min(max(end - start, 0), HOUR)
 
+    def _shared_time(self) -> int | None:
+        return self._captured.time if self._captured else told_time(self._measured.file)
+
     def _near(self, time: int) -> bool:
         # Where nothing else has a time, none can be far from it.
         return self._span[1] == EARLIEST or self._span[0] - APART <= time <= self._span[1] + APART
 
     def _identity(self, told: str) -> Identity:
         if told not in self._identities:
-            node = self._node(shown(told) or (self._captured.text("node") if self._captured else ""))
+            node = self._told_node(told) or self._place
             self._identities[told] = Identity(
                 job=self._owners.job(self._measured.file, node), node=node, rank_reason="node", process_type="sampler"
             )
         return self._identities[told]
 
-    def _node(self, host: str) -> str:
+    def _told_node(self, told: str) -> str:
+        host = shown(told) or (self._captured.text("node") if self._captured else "")
         folders = self._measured.folders
         node = node_named(host, folders or self._measured.file, self._known, _USUAL)
         last = folders.rpartition("/")[0].rpartition("/")[2]

@@ -36,6 +36,8 @@ _RTC = re.compile(r"setting system clock to (\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d) 
 _AUDIT = re.compile(r"\baudit(?:\(|: type=\d{1,5} audit\()(\d{9,10})\.(\d{3}):")
 _OF_NODES = re.compile(r"kernel|systemd|CRON|sshd|slurmd|slurmstepd|dockerd|containerd|kubelet|nvidia-fabricmanager")
 _WORDS = re.compile(r"[^/_.-]+")
+_A_NODE = re.compile(r"(?i)(?:^|(?<=[/_.-]))(?:node|host|nid)-?[0-9]{1,10}(?=$|[/_.-])")
+"""A part of a path that says by itself that it is a node."""
 _USUAL = frozenset(
     (
         *("dmesg", "kern", "kernel", "kmsg", "syslog", "messages", "journal", "journalctl", "fabricmanager", "nvidia"),
@@ -269,7 +271,7 @@ def node_of(one: NodeLog, known: Iterable[str]) -> str:
 
 
 def node_named(host: str, file: str, known: Iterable[str], usual: frozenset[str] = frozenset()) -> str:
-    """The node of a file: the host that it names, a known node in its path, or the only one that is known.
+    """The node of a file: the host that it names, a known node in its path, one as ``node07``, or the only known one.
 
     The last only where the path has none but usual words: any other may be the name of a node that nothing else knows.
     """
@@ -283,6 +285,9 @@ def node_named(host: str, file: str, known: Iterable[str], usual: frozenset[str]
         longest = max(len(node) for node in named)
         found = [node for node in named if len(node) == longest]
         return found[0] if len(found) == 1 else ""
+    said = set(_A_NODE.findall(file))
+    if len(said) == 1:
+        return str(next(iter(said)))
     words = {word for word in _WORDS.findall(file.lower()) if not word.isdigit()}
     return nodes[0] if len(nodes) == 1 and words <= _USUAL | usual else ""
 

@@ -12,6 +12,7 @@ import pytest
 from producers.exposition import Exposed, declared, exposed, labels_of
 from producers.measured import TWICE, UNTIMED, ZONELESS
 from producers.readers import nvidia_smi, prometheus
+from producers.readers.system import node_named
 from producers.recording import Recording, UnreadableRecording, read_recording
 from schemas.events import Metric
 from schemas.measures import LOST
@@ -182,6 +183,39 @@ def test_without_any_time_nothing_can_be_told(tmp_path: Path) -> None:
 def test_a_host_is_the_node_that_others_know(tmp_path: Path, host: str, node: str) -> None:
     recording = read(tmp_path, {"dcgm.prom": line(60, 5, node=host), "pids.jsonl": started()})
     assert [one for one in found(recording) if one[2] == 60] == [(node, 5, 60)]
+
+
+@pytest.mark.parametrize(
+    ("files", "nodes"),
+    [
+        (("smi-node07.prom", "smi-node08.prom"), ("node07", "node08")),
+        (("node07/1.prom", "Node08/1.prom"), ("node07", "Node08")),
+        (("dcgm-alpha.prom", "dcgm-beta.prom"), ("alpha", "beta")),
+        (("a\x1b.prom", "b.prom"), ("a?", "b")),
+        (("node07/node08.prom", "b.prom"), ("node07/node08.prom", "b.prom")),
+        (("node_exporter.prom", "nodes3a.prom"), ("node_exporter", "nodes3a")),
+    ],
+)
+def test_samples_that_name_no_node_never_mix(tmp_path: Path, files: tuple[str, str], nodes: tuple[str, str]) -> None:
+    recording = read(tmp_path, {file: line(60 + at, 5, node="") for at, file in enumerate(files)})
+    assert sorted(found(recording)) == sorted((node, 5, 60 + at) for at, node in enumerate(nodes))
+    assert TWICE not in notes(recording)
+
+
+@pytest.mark.parametrize(
+    ("file", "node"),
+    [
+        ("dmesg/node001.log", "node001"),
+        ("dmesg-host-7.log", "host-7"),
+        ("node1/node2/dmesg.log", ""),
+        ("node001x/dmesg.log", ""),
+        ("dmesg/latest.log", ""),
+    ],
+)
+def test_a_path_may_say_itself_that_it_is_of_a_node(file: str, node: str) -> None:
+    assert node_named("", file, []) == node
+    assert node_named("told", file, []) == "told"
+    assert node_named("", f"gpu3/{file}", ["gpu3", "gpu4"]) == "gpu3"
 
 
 @pytest.mark.parametrize(
