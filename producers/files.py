@@ -9,7 +9,7 @@ import msgspec
 
 from producers.logfile import LogFile
 from producers.readers.plain import Place
-from producers.voices import Spoken, Voice, said_of, voices_of
+from producers.voices import Spoken, Voice, host_of, said_of, voices_of
 
 _NOT_PROVEN = "the number in the file's name may be that of a node, and nothing shows that it is the global rank"
 _FEWEST = 2
@@ -86,7 +86,15 @@ def _of_rank(where: Place, log: LogFile, rank: int) -> Spoken:
     if said is not None and said != rank and not log.teed:
         reason = f"sources disagree: rank {rank} by the file's name, rank {said} by its lines"
         return Spoken(voice=voice, log=log, local=local, rank_reason=reason)
-    return Spoken(voice=voice, log=log, rank=rank, local=local, by_name=where.rank >= 0, confirmed=said == rank)
+    return Spoken(
+        voice=voice,
+        log=log,
+        rank=rank,
+        local=local,
+        node=host_of(log, rank),
+        by_name=where.rank >= 0,
+        confirmed=said == rank,
+    )
 
 
 def _of_process(where: Place, log: LogFile, process: _Process) -> Spoken:

@@ -224,7 +224,7 @@ def _of_world(log: LogFile) -> tuple[int, int] | None:
     return found and (int(found.group(1)), int(found.group(2)))
 
 
-def _host_of(log: LogFile, rank: int) -> str:
+def host_of(log: LogFile, rank: int) -> str:
     """The host in the line in which a rank first names itself and how many there are; empty where it names none."""
     for record in log.records:
         head = record.text[:HEAD]
@@ -264,7 +264,7 @@ def _spoken(
         rank = voice.task
     host = torchrun.said([log]).host if voice.alone else ""
     if not host and rank is not None and voice.task >= 0 and not voice.pod:
-        host = _host_of(log, rank)
+        host = host_of(log, rank)
     return Spoken(
         voice=voice,
         log=log,

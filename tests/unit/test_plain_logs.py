@@ -49,6 +49,22 @@ def test_a_name_that_holds_a_global_rank_tells_it(tmp_path: Path, name: str, ran
     assert [event.text for _, event in found] == [HEAD + "hello", "\n".join(TRACEBACK)]
 
 
+@pytest.mark.parametrize(
+    ("said", "node"),
+    [
+        ("rank=7 local_rank=3 world_size=16 hostname=n4", "n4"),
+        ("rank=7 local_rank=3 hostname=n4", ""),
+        ("world_size=16 lost rank=6 on host=n4", ""),
+    ],
+)
+def test_the_node_of_a_named_rank_is_the_host_in_the_line_in_which_it_introduces_itself(
+    tmp_path: Path, said: str, node: str
+) -> None:
+    rows = [HEAD + said, HEAD + "lost rank=6 of world_size=16 on host=n5"]
+    found = logs(read(tmp_path, {"20261129181010_rank7.log": rows}))
+    assert {(identity.rank, identity.node) for identity, _ in found} == {(7, node)}
+
+
 def test_a_name_that_its_lines_contradict_names_nobody(tmp_path: Path) -> None:
     found = read(tmp_path, {"nemo_log_globalrank-1_localrank-1.txt": [RANK.format(5)]})
     assert ranks(found) == {"nemo_log_globalrank-1_localrank-1.txt": {None}}
