@@ -216,7 +216,7 @@ def _taken(
         facts = next(of_log)
         if identity.rank is None:
             trains = node.trains(identity, event)
-            if facts.ends or not facts.plain or (trains and not state.phase):
+            if facts.ends or not facts.plain or (trains and (event.iteration is not None or not state.phase)):
                 _node_line(draft, identity, state, event, facts, trains=trains)
             if not trains:
                 stamped.append(replace(event, signature=facts.signature))
