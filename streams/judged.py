@@ -13,7 +13,7 @@ import msgspec
 from schemas.identity import Identity
 from schemas.packs import SeriesPack
 from schemas.ports import Log
-from schemas.results import Series
+from schemas.results import Gauges, Series
 from streams.detectors.job_drift import common_of
 from streams.numerics import is_scale, kind_of
 from streams.timers import kind_of_timer
@@ -35,6 +35,8 @@ class _Window(msgspec.Struct):
     operations: list[msgspec.Raw] = []
     sketches: list[msgspec.Raw] = []
     timelines: list[msgspec.Raw] = []
+    gauges: list[msgspec.Raw] = []
+    gauge_columns: Gauges = Gauges()
     gauge_pack: dict[str, msgspec.Raw] = {}
 
     @property
@@ -56,7 +58,7 @@ class _Window(msgspec.Struct):
             "stacks": bool(self.stacks),
             "collectives": bool(self.collectives or self.operations),
             "profiles": bool(self.sketches or self.timelines),
-            "metrics": bool(self.gauge_pack),
+            "metrics": bool(self.gauges or self.gauge_columns.names or self.gauge_pack),
         }
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
-from streams.incidents.situation import COLLECTED_NS, SAMPLED, SECOND, Situation, came_before, latest
+from streams.incidents.situation import COLLECTED_NS, HARDWARE_STATE, SECOND, Situation, came_before, latest
 from streams.regular_lines import REACHES_NS
 from streams.rhythm import Rhythm
 
@@ -69,7 +69,7 @@ def _one(
 
 def _inexact(one: Anomaly) -> int:
     """How far off it may be when it is held against what is printed (ns)."""
-    return one.precision_ns + (COLLECTED_NS if one.detector == SAMPLED else 0)
+    return one.precision_ns + (COLLECTED_NS if one.detector == HARDWARE_STATE else 0)
 
 
 _REASON = {

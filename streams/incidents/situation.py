@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly
+from streams.alike import NEAR_STEPS
 from streams.incidents.decision import ranks_of
 from streams.regular_lines import REACHES_NS, Regular, going_on, regular_until, went_on
 from streams.rhythm import OVERDUE_PAUSES, Rhythm
@@ -16,8 +17,6 @@ QUIET_WINDOWS = 6
 """For so many windows what was found stands while nothing more is heard of it."""
 ONE_LOOK = 5
 """What a single look at a job found, as traced steps and profiles, stands for so many times as long."""
-NEAR_STEPS = 20
-"""By so many steps the onsets may differ that two detectors find of one change."""
 _MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault"})
 """Grounds of what a job may live through."""
 
@@ -153,7 +152,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return going_on(regular_until(self.regular, earliest(failure)), self.now)
 
 
-SAMPLED = "hardware_state"
+HARDWARE_STATE = "hardware_state"
 """The detector whose findings lie between two samples: the last that was good, and the first that was not."""
 COLLECTED_NS = 30 * SECOND
 """How old what is sampled may be: exporters show what they collected last (dcgm-exporter by default each 30 s)."""
@@ -166,7 +165,7 @@ def earliest(one: Anomaly) -> int:
 
 def latest(one: Anomaly) -> int:
     """The latest time at which it may have been (ns); what was sampled had happened by then."""
-    return one.onset if one.detector == SAMPLED else one.onset + one.precision_ns
+    return one.onset if one.detector == HARDWARE_STATE else one.onset + one.precision_ns
 
 
 def came_before(one: Anomaly, other: Anomaly) -> bool:
@@ -175,7 +174,7 @@ def came_before(one: Anomaly, other: Anomaly) -> bool:
     What was sampled may have been there before the last sample that was good, by as much as its exporter lags; of two
     that were sampled both may.
     """
-    lags = other.detector == SAMPLED and one.detector != SAMPLED
+    lags = other.detector == HARDWARE_STATE and one.detector != HARDWARE_STATE
     return latest(one) + 2 * SECOND < earliest(other) - (COLLECTED_NS if lags else 0)
 
 

@@ -14,7 +14,7 @@ from streams.hardware import PORT_UP
 from streams.incidents.crash import crash, first_of, only_cascades
 from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import hang
-from streams.incidents.situation import SAMPLED, SECOND, STANDSTILL, Situation, came_before
+from streams.incidents.situation import HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
 """Grounds that say of a rank that it failed of its own."""
@@ -80,7 +80,7 @@ def _gone_on(base: Base, passed: list[Anomaly], situation: Situation) -> Decisio
 
 def _is_down(fault: Anomaly, situation: Situation) -> bool:
     """Whether a fault is a port that by its sampled state went down and has not been found to work since."""
-    measure = measure_of(fault.metric) if fault.detector == SAMPLED else None
+    measure = measure_of(fault.metric) if fault.detector == HARDWARE_STATE else None
     if measure is None or measure.kind not in PORT_UP:
         return False
     return all(situation.working.get((one.node, one.device or ""), 0) < fault.onset for one in fault.suspects)

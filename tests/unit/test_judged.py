@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from detection_support import gauge, summary
 from streams_support import Script, run, worker, written_log
 
+from schemas.codec import encode, headers
 from schemas.identity import Identity
+from schemas.results import gauges_of
 from streams.judged import Judged, judged, said
+from streams.log.memory import MemoryLog
 
 STEP = "iteration {step:8d}/ 500 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.5E+00 |"
 TIMERS = "time (ms) | forward-compute: 100.00 | backward-compute: 80.00"
@@ -60,3 +64,12 @@ def found(*, ranks: int, printing: int, nobody: bool, timers: bool) -> Judged:
 )
 def test_what_was_judged_is_said(ranks: int, printing: int, nobody: bool, timers: bool, words: str) -> None:
     assert said(found(ranks=ranks, printing=printing, nobody=nobody, timers=timers)) == words
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_metrics_count_in_windows_that_do_not_pack_them(columns: bool) -> None:
+    rows = [gauge("power_w", 1.0)]
+    told = summary(0, 0, **({"gauge_columns": gauges_of(rows)} if columns else {"gauges": rows}))
+    log = MemoryLog(1)
+    log.append("windows", b"judged|0|0", encode(told), headers("window"), 0)
+    assert judged(log).layers == {"metrics": 1}
