@@ -14,7 +14,7 @@ import msgspec
 
 from producers.inputs import Unused
 from producers.logfile import LogFile
-from producers.readers.torchrun import Place
+from producers.readers.torchrun import Place, said
 from producers.times import SECOND
 from producers.timing import ascending
 
@@ -29,7 +29,7 @@ Logs = Sequence[tuple[Place, LogFile]]
 
 
 def in_one_zone(ranks: Logs, anchor: int | None) -> tuple[list[tuple[Place, LogFile]], list[Unused]]:
-    """The logs with their times in one zone for each attempt, and a note for each node that was set right.
+    """The logs with their times in one zone for each attempt, and a note for each node whose ranks were set right.
 
     ``anchor`` (ns) is the first time of the recording that needs no zone, null if there is none.
     """
@@ -38,16 +38,25 @@ def in_one_zone(ranks: Logs, anchor: int | None) -> tuple[list[tuple[Place, LogF
         nodes = attempts[place.run, place.attempt]
         if len(nodes.get(place.folder, ())) < LEAST:
             nodes[place.folder] = _iterations(log)
-    ahead = {
-        (*attempt, folder): quarters
-        for attempt, nodes in sorted(attempts.items())
-        for folder, quarters in _ahead(nodes, anchor).items()
-    }
+    ahead: dict[tuple[str, str, str], int] = {}
+    for attempt, nodes in sorted(attempts.items()):
+        apart = _ahead(nodes, anchor)
+        if any(apart.values()) and not _are_several([one for one in ranks if (one[0].run, one[0].attempt) == attempt]):
+            ahead.update({(*attempt, folder): quarters for folder, quarters in apart.items()})
     moved = [(place, _earlier(log, ahead.get((place.run, place.attempt, place.folder), 0))) for place, log in ranks]
     told: dict[tuple[str, str, str], str] = {}
     for place, log in ranks:
         told.setdefault((place.run, place.attempt, place.folder), log.file)
     return moved, [Unused(told[key], 0, _said(quarters)) for key, quarters in ahead.items() if quarters]
+
+
+def _are_several(ranks: Logs) -> bool:
+    """Whether folders hold the same ranks: they are runs of one name, as of torchrun's default one, and no nodes."""
+    held: dict[str, set[int]] = defaultdict(set)
+    for place, log in ranks:
+        rank = said([log]).rank
+        held[place.folder].update([] if rank is None else [rank])
+    return len(set[int]().union(*held.values())) < sum(map(len, held.values()))
 
 
 def _iterations(log: LogFile) -> dict[int, int]:
@@ -104,6 +113,4 @@ def _said(quarters: int) -> str:
     hours, minutes = divmod(15 * abs(quarters), 60)
     amount = " ".join(part for part in (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "") if part)
     side = "ahead of" if quarters > 0 else "behind"
-    return (
-        f"times of this node are {amount} {side} others' at the same iterations; taken for another zone and set right"
-    )
+    return f"times of this node's ranks are {amount} {side} others' at the same iterations; taken for another zone and set right"

@@ -25,7 +25,9 @@ def log(node: str, ahead: int, *, first: int = 1, count: int = 8, wander: int = 
 def starts(logs: list[tuple[Place, LogFile]], anchor: int | None = START) -> tuple[list[float], list[str]]:
     moved, notes = in_one_zone(logs, anchor)
     first = [(one.moments[0].time - START) / SECOND for _, one in moved if one.moments and one.moments[0]]
-    return first, [note.reason.partition(" others'")[0].removeprefix("times of this node are ") for note in notes]
+    return first, [
+        note.reason.partition(" others'")[0].removeprefix("times of this node's ranks are ") for note in notes
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,15 @@ def test_what_reports_other_iterations_or_at_another_pace_stays() -> None:
 def test_all_times_of_a_node_move_but_those_of_an_envelope() -> None:
     place, one = log("node1", 4 * QUARTER)
     other = [Moment(START + 4 * QUARTER, "inferred"), Moment(START, "captured"), None]
-    silent = LogFile("node1/run_x/attempt_0/0/stderr.log", [Record("", 1, 0)] * 3, [], list(other), [None] * 3)
+    silent = LogFile("node1/run_x/attempt_0/0/stderr.log", [Record(1, 0, "")] * 3, [], list(other), [None] * 3)
     moved, _ = in_one_zone([log("node0", 0), (place, one), (place, silent)], START)
     assert moved[2][1].moments == [Moment(START, "inferred"), Moment(START, "captured"), None]
+
+
+def test_runs_of_one_name_that_hold_the_same_ranks_are_no_nodes_of_one() -> None:
+    logs = [log("none_a", 0), log("none_b", 8 * QUARTER)]
+    for _, one in logs:
+        one.records.append(Record(1, 0, "[rank3]: hello"))
+    assert starts(logs) == ([1, 7201], [])
+    logs[1][1].records[0] = Record(1, 0, "[rank4]: hello")
+    assert starts(logs) == ([1, 1], ["2 h ahead of"])
