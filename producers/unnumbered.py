@@ -45,7 +45,9 @@ def _told(spoken: Sequence[Spoken]) -> Told:
         for at, said in _own_lines(one):
             iteration = said if said is not None else iteration
             moment = one.log.moments[at]
-            if said is None and iteration is not None and moment is not None:
+            # Of several lines of one step (microsteps, then the whole) the first: how far steps lie apart must be seen.
+            new = not found or found[-1][1] != iteration
+            if said is None and iteration is not None and moment is not None and new:
                 found.append((moment.time, iteration))
         if found:
             return found if all(one <= other for one, other in pairwise(found)) else []

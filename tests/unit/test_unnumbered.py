@@ -43,6 +43,11 @@ def iterations(folder: Path, own: list[str], told: list[str], other: str = "") -
     ("own", "told", "found"),
     [
         ([timers(n + 0.02, 8) for n in (1, 2, 3)], teller([1, 2, 3]), [1, 2, 3]),
+        (
+            [timers(n + more, 8) for n in (1, 2, 3) for more in (0.01, 0.011)],
+            sorted([*teller([1, 2, 3]), *(timers(n + 0.001, 0) for n in (1, 2, 3))]),
+            [1, 1, 2, 2, 3, 3],
+        ),
         ([timers(n + 0.20, 8) for n in (1, 2, 3)], teller([1, 2, 3]), [1, 2, 3]),
         ([timers(n + 0.40, 8) for n in (1, 2, 3)], teller([1, 2, 3]), [None] * 3),
         ([timers(n, 8) for n in (1, 2, 9)], teller([1, 2, 3]), [1, 2, None]),
