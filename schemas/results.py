@@ -47,7 +47,10 @@ class SignatureCount(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A metric by iteration, columns of equal length; null values stand in ``nonfinite`` as (iteration, what)."""
+    """A metric by iteration, columns of equal length; null values stand in ``nonfinite`` as (iteration, what).
+
+    Columns of different length are refused.
+    """
 
     name: str
     iterations: list[int]
@@ -55,6 +58,10 @@ class Series(Record, frozen=True, omit_defaults=True, kw_only=True):
     values: list[float | None]
     unit: str = ""
     nonfinite: list[tuple[int, str]] = []
+
+    def __post_init__(self) -> None:
+        if not len(self.iterations) == len(self.times) == len(self.values):
+            raise ValueError("columns of different length")
 
 
 class Gauge(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -95,7 +95,8 @@ def _merged(points: list[Point]) -> Iterator[Point]:
         values = [value for _, _, value, _, _ in found if value is not None]
         whole = len(values) == len(found)
         reason = min((reason for _, _, value, reason, _ in found if value is None), default="")
-        yield iteration, min(point[1] for point in found), median(values) if whole else None, reason, found[0][4]
+        time, unit = min(point[1] for point in found), min(point[4] for point in found)
+        yield iteration, time, median(values) if whole else None, reason, unit
 
 
 def _series(name: str, points: list[Point]) -> Series:

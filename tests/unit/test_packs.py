@@ -98,8 +98,10 @@ def test_a_broken_pack_of_gauges_is_no_record(numbers: str) -> None:
 
 
 def test_columns_of_different_length_are_not_packed() -> None:
-    with pytest.raises(ValueError, match="another length"):
-        pack_of_series([Series(name="a", iterations=[1, 2], times=[1, 2], values=[1.0])])
+    with pytest.raises(ValueError, match="different length"):
+        Series(name="a", iterations=[1, 2], times=[1, 2], values=[1.0])
+    with pytest.raises(CodecError, match="different length"):
+        decode("window", encode(summary(1, series=LINE)).replace(b'"values":[', b'"values":[1.0,'))
     with pytest.raises(ValueError, match="belong together"):
         SeriesNames(["a"], [], [0], [1])
 
