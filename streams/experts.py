@@ -25,9 +25,10 @@ def may_be_routed(view: AttemptView, tables: StepTables, key: str, ranks: list[i
     Ranks of one expert group hold the same experts; where it is known, they are only held against each other.
     """
     timer = timer_of(key).lower()
-    if is_of_data(timer) or _WITHOUT.search(timer) or all("ep" in view.coordinates(rank) for rank in ranks):
+    if is_of_data(timer) or all("ep" in view.coordinates(rank) for rank in ranks):
         return False
-    return _LAYER.search(timer) is not None or _has_experts(view, tables)
+    # What holds a layer of experts besides attention does not tell.
+    return _LAYER.search(timer) is not None or (_WITHOUT.search(timer) is None and _has_experts(view, tables))
 
 
 def _has_experts(view: AttemptView, tables: StepTables) -> bool:

@@ -87,7 +87,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def share(self) -> float:
         """Which share of their peers these are, at most; 0 where it may be one alone of their tensor-parallel group."""
         slow, reporting = set(self.ranks), set(self.table.ranks)
-        if slow <= beside(self.view, self.ranks[0], self.table.ranks):
+        if "dp" in self.view.coordinates(self.ranks[0]) and slow <= beside(self.view, self.ranks[0], self.table.ranks):
             return 0.0
         groups = [set(group) & reporting for group in self.view.peer_groups()]
         return max(len(group & slow) / len(group) for group in groups if group & slow)

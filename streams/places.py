@@ -56,7 +56,8 @@ def beside(view: AttemptView, rank: int, among: Iterable[int]) -> set[int]:
 def stage_of_replica(view: AttemptView, rank: int) -> str:
     """Which stage of which replica the rank computes; empty where that is not known."""
     at = view.coordinates(rank)
-    return " ".join(str(at.get(axis)) for axis in ("pp", "dp", "ep")) if "dp" in at and "pp" in at else ""
+    known = "pp" in at and at.keys() & {"tp", "cp", "dp"}
+    return " ".join(str(at.get(axis)) for axis in ("pp", "dp", "ep")) if known else ""
 
 
 def are_of_several_replicas(view: AttemptView, ranks: Iterable[int]) -> bool:

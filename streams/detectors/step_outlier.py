@@ -147,8 +147,10 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         for group, ranks in zip(groups, out, strict=True):
             if shown.intersection(ranks):
                 slow += standings(table, group, sorted(shown.intersection(ranks)), config.steps, config.bounds)
+        more = len(apart - shown)
         if not apart:
-            slow += recurring(table, groups, config.steps, config.bounds)[:MOST_NAMED]
+            often = recurring(table, groups, config.steps, config.bounds)
+            slow, more = [*often[:MOST_NAMED]], len(often[MOST_NAMED:])
         # What takes longer than the step that it is part of is in another unit, or of more than this step.
         longest = PLAUSIBLE * max([step, *view.clock.steps[-3:]])
         known = self.state.slow.setdefault(key, Episodes())
@@ -160,7 +162,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             return self._of_a_place(view, window, key, *place, step)
         self.state.shifted.pop(key, None)
         known.note(slow, table.total, config.steps, config.bounds.ratio)
-        return self._finding(view, window, key, slow, len(apart - shown), step) if slow else None
+        return self._finding(view, window, key, slow, more, step) if slow else None
 
     def _that_matter(
         self, view: AttemptView, key: str, slow: list[Standing], known: Episodes, longest: float, step: int

@@ -9,6 +9,7 @@ import pytest
 from detection_support import named, new_view, run
 from timed_steps import Values, windows
 
+from streams.detectors import step_outlier
 from streams.detectors.step_outlier import StepOutlier
 
 DICE = np.random.default_rng(11)
@@ -82,3 +83,12 @@ def test_the_onset_is_the_first_of_these_steps_and_stays_when_it_is_forgotten() 
         ("slow_and_changed", 61, (5,))
     }
     assert "in 14 of the last 40 steps" in told[-1].text or "in 13 of the last 40 steps" in told[-1].text
+
+
+def test_more_than_can_be_shown_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = windows({"compute_ms": every(3, 5, 9, 12, since=60)}, count=14)
+    (found,) = run(StepOutlier(), new_view(), made)[-1]
+    assert found.grounds != "many_slow"
+    monkeypatch.setattr(step_outlier, "MOST_NAMED", 2)
+    (found,) = run(StepOutlier(), new_view(), made)[-1]
+    assert found.grounds == "many_slow"

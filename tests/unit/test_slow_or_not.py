@@ -309,6 +309,13 @@ def waiting(*ranks: int, longer: float, since: int = 0) -> Values:
             [5],
         ),
         (
+            "attention together with what holds experts",
+            {"attention_mlp_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
+            {},
+            "slow_experts",
+            [5],
+        ),
+        (
             "loading, in a job that times a router",
             {"data_load_ms": slow(5, since=50), "moe_dispatch_ms": slow()},
             {},
@@ -558,3 +565,24 @@ def test_other_roles_without_timers_are_of_no_unseen_stage(stages: bool) -> None
         made.append(msgspec.structs.replace(window, summaries=told))
     (found,) = last(made)
     assert (found.grounds, named([found])) == ("slow_and_changed", [[5]])
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "slow_ranks", "axes", "grounds"),
+    [
+        ("tensor-parallel ranks of one replica", 16, [3], ("tp",), "slow_within_group"),
+        ("four of ten of a stage", 20, [2, 4, 6, 8], (), "many_slow"),
+    ],
+)
+def test_coordinates_that_tell_no_replica(
+    name: str, ranks: int, slow_ranks: list[int], axes: tuple[str, ...], grounds: str
+) -> None:
+    made = []
+    for window in windows({"compute_ms": slow(*slow_ranks, since=50)}, ranks=ranks):
+        told = []
+        for one in window.summaries:
+            rank = one.identity.rank or 0
+            at = {"pp": 0, "tp": rank} if axes else {"pp": rank // 10}
+            told.append(msgspec.structs.replace(one, identity=msgspec.structs.replace(one.identity, coordinates=at)))
+        made.append(msgspec.structs.replace(window, summaries=told))
+    assert [one.grounds for one in last(made)] == [grounds], name
