@@ -113,4 +113,5 @@ def _said(quarters: int) -> str:
     hours, minutes = divmod(15 * abs(quarters), 60)
     amount = " ".join(part for part in (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "") if part)
     side = "ahead of" if quarters > 0 else "behind"
-    return f"times of this node's ranks are {amount} {side} others' at the same iterations; taken for another zone and set right"
+    what = "at the same iterations; taken for another zone and set right"
+    return f"times of this node's ranks are {amount} {side} others' {what}"

@@ -176,7 +176,7 @@ def test_hosts_of_one_file_are_told_apart_and_a_name_in_the_path_is_one(tmp_path
         ("dmesg.txt", "node02"),
         ("var/log/kern.log", "node02"),
         ("node02/dmesg.txt", "node02"),
-        ("node03/dmesg.txt", ""),
+        ("node03/dmesg.txt", "node03"),
         ("dmesg-gpu-7.txt", ""),
     ],
 )
