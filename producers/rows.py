@@ -27,6 +27,11 @@ _BETWEEN = re.compile(r"[\s,]*")
 Fields = dict[str, Any]
 
 
+def is_number(value: Any) -> bool:
+    """Whether a field holds a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Row(msgspec.Struct, frozen=True):
     """One row: its line from 1 (in a JSON array its number), its time in nanoseconds, and its fields.
 

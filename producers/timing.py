@@ -45,12 +45,7 @@ class Iterations:
     def learn(self, worker: Worker, log: LogFile) -> None:
         """Takes the time of each iteration that a worker's log reaches."""
         own = self._ranks[worker.job, worker.attempt, worker.rank]
-        spoken = [
-            (iteration, moment.time)
-            for moment, iteration in zip(log.moments, log.iterations, strict=True)
-            if moment is not None and iteration is not None and moment.source == "printed"
-        ]
-        for iteration, time in ascending(spoken):
+        for iteration, time in printed_iterations(log):
             own[iteration] = min(own.get(iteration, time), time)
 
     def of(self, worker: Worker) -> Mapping[int, int]:
@@ -64,6 +59,17 @@ class Iterations:
                         times[iteration].append(time)
             self._jobs[key] = {iteration: median_low(found) for iteration, found in times.items()}
         return {**self._jobs[key], **self._ranks[worker.job, worker.attempt, worker.rank]}
+
+
+def printed_iterations(log: LogFile) -> list[tuple[int, int]]:
+    """The iterations that a log reaches, each with the first time (ns) that it printed of it."""
+    return ascending(
+        [
+            (iteration, moment.time)
+            for moment, iteration in zip(log.moments, log.iterations, strict=True)
+            if moment is not None and iteration is not None and moment.source == "printed"
+        ]
+    )
 
 
 def ascending(spoken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from producers.inputs import Unused
 from producers.logfile import LogFile
 from producers.readers.torchrun import Place, said
 from producers.times import SECOND
-from producers.timing import ascending
+from producers.timing import printed_iterations
 
 QUARTER = 900 * SECOND
 WIDEST = 26 * 4
@@ -37,7 +37,7 @@ def in_one_zone(ranks: Logs, anchor: int | None) -> tuple[list[tuple[Place, LogF
     for place, log in ranks:
         nodes = attempts[place.run, place.attempt]
         if len(nodes.get(place.folder, ())) < LEAST:
-            nodes[place.folder] = _iterations(log)
+            nodes[place.folder] = dict(printed_iterations(log))
     ahead: dict[tuple[str, str, str], int] = {}
     for attempt, nodes in sorted(attempts.items()):
         apart = _ahead(nodes, anchor)
@@ -57,16 +57,6 @@ def _are_several(ranks: Logs) -> bool:
         rank = said([log]).rank
         held[place.folder].update([] if rank is None else [rank])
     return len(set[int]().union(*held.values())) < sum(map(len, held.values()))
-
-
-def _iterations(log: LogFile) -> dict[int, int]:
-    """When a log prints of each iteration for the first time."""
-    spoken = [
-        (iteration, moment.time)
-        for moment, iteration in zip(log.moments, log.iterations, strict=True)
-        if moment is not None and iteration is not None and moment.source == "printed"
-    ]
-    return dict(ascending(spoken))
 
 
 def _ahead(nodes: dict[str, dict[int, int]], anchor: int | None) -> dict[str, int]:

@@ -16,7 +16,7 @@ import msgspec
 
 from producers.grouping import Record
 from producers.logfile import LogFile, read_log
-from producers.rows import Fields, parse, printable
+from producers.rows import Fields, is_number, parse, printable
 from producers.scan import Source
 from producers.times import dated, from_seconds
 from producers.voices import Spoken, Voice
@@ -37,7 +37,7 @@ _OF_ANOTHER = "a line that speaks of a rank, which need not be the one that wrot
 
 def fits(fields: Fields) -> bool:
     """Whether a row tells what a rank measured in a step, and when; samples of processes have a process id."""
-    measured = any(_is_number(value) for name, value in fields.items() if name not in _NO_MEASURE)
+    measured = any(is_number(value) for name, value in fields.items() if name not in _NO_MEASURE)
     numbered = any(_count(fields.get(name)) is not None for name in _STEPS)
     return measured and numbered and _rank(fields) is not None and "pid" not in fields and _has_time(fields)
 
@@ -121,10 +121,6 @@ def _rank(fields: Fields) -> int | None:
 
 def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12 else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _host(fields: Fields) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import Any
 
 from producers.observations import Observation, arrivals
 from producers.owners import Owners
-from producers.rows import Fields, Row, Rows, printable, read_rows
+from producers.rows import Fields, Row, Rows, is_number, printable, read_rows
 from producers.scan import Source
 from producers.times import SECOND
 from schemas.events import Heartbeat, Metric, Nonfinite, finite
@@ -32,13 +31,9 @@ _UNITS = {
 _STATES = {"process_running": "running", "process_disk_sleep": "disk-sleep", "process_zombie": "zombie"}
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def fits(fields: Fields) -> bool:
     """Whether a row is a sample: it has a time and a process or node, and measures something."""
-    measured = any(_number(value) for name, value in fields.items() if name not in _NOT_MEASURED)
+    measured = any(is_number(value) for name, value in fields.items() if name not in _NOT_MEASURED)
     return "ts" in fields and bool({"node", "rank", "pid"} & fields.keys()) and (measured or "status" in fields)
 
 
@@ -78,7 +73,7 @@ def _measured(row: Row) -> list[Metric]:
     named = None if device is None or isinstance(device, dict | list) else printable(str(device))
     found = []
     for name, value in sorted(row.fields.items()):
-        if name in _NOT_MEASURED or not _number(value):
+        if name in _NOT_MEASURED or not is_number(value):
             continue
         number, reason = _finite(value)
         unit = _UNITS.get(name.rsplit("_", 1)[-1].lower(), "count")
