@@ -82,21 +82,23 @@ class Flat(msgspec.Struct, frozen=True, kw_only=True):
     times: Indices
     values: Values
 
+    def at(self, reports: Indices) -> Flat:
+        """Those of the reports, in this order, ``[report]``."""
+        lengths = self.lengths[reports]
+        begins = (np.cumsum(self.lengths) - self.lengths)[reports]
+        readings = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        return Flat(
+            ranks=self.ranks[reports],
+            places=self.places[reports],
+            lengths=lengths,
+            iterations=self.iterations[readings],
+            times=self.times[readings],
+            values=self.values[readings],
+        )
+
     def only(self, kept: NDArray[np.bool_]) -> Flat:
         """Those of the reports, ``[report]``."""
-        readings = np.repeat(kept, self.lengths)
-        return (
-            self
-            if kept.all()
-            else Flat(
-                ranks=self.ranks[kept],
-                places=self.places[kept],
-                lengths=self.lengths[kept],
-                iterations=self.iterations[readings],
-                times=self.times[readings],
-                values=self.values[readings],
-            )
-        )
+        return self if kept.all() else self.at(np.flatnonzero(kept))
 
 
 def one_behind_another(found: Sequence[Flat]) -> Flat:
@@ -135,17 +137,7 @@ class Reports(Sequence[tuple[int, Series]]):
         found = one_behind_another([block.flat for block in self.blocks])
         if len(self.blocks) == 1:
             return found
-        order = np.argsort(found.places, kind="stable")
-        starts = np.cumsum(found.lengths) - found.lengths
-        readings = np.concatenate([np.arange(starts[at], starts[at] + found.lengths[at]) for at in order])
-        return Flat(
-            ranks=found.ranks[order],
-            places=found.places[order],
-            lengths=found.lengths[order],
-            iterations=found.iterations[readings],
-            times=found.times[readings],
-            values=found.values[readings],
-        )
+        return found.at(np.argsort(found.places, kind="stable"))
 
     def __len__(self) -> int:
         return sum(len(block.ranks) for block in self.blocks)
