@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 
 from streams.step_tables import StepTables, timer_of
-from streams.timers import is_of_data
+from streams.timers import ROUTED, is_of_data
 from streams.view import AttemptView
 
 _BEGINS, _ENDS = r"(?:^|[_/. -])", r"(?:$|[_/. -])"
-_SHOWN = re.compile(rf"{_BEGINS}(?:moe|experts?|router?|dispatch|combine|all_?to_?all|a2a){_ENDS}")
+_SHOWN = re.compile(rf"{_BEGINS}(?:{ROUTED}|all_?to_?all|a2a){_ENDS}")
 _LAYER = re.compile(rf"{_BEGINS}(?:mlp|ffn|feed_?forward|fc\d?|moe|experts?){_ENDS}")
 _WITHOUT = re.compile(r"attention|attn|norm|embed|logits|lm_head")
 

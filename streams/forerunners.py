@@ -10,7 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from streams.complete_steps import Step
-from streams.step_numbers import SECOND, no_lead, steps_lower
+from streams.config import SECOND
+from streams.step_numbers import no_lead, steps_lower
 
 MOST_HABITUAL = 64
 MOST_LAGS = 64

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from streams.cells import Cells
 from streams.comparable import Comparable, Measured
+from streams.config import SECOND
 from streams.growth import Curves, growing, quarters_of, slope, to_come
 from streams.metric_names import LONGEST
 from streams.peer_groups import group_places
 
 STRIDES = (1, 8, 64)
 """How many windows each point of a span stands for."""
-SECOND = 1_000_000_000
 MOST_NAMED = 16
 """Where more ranks than that grow by themselves, it is the job's."""
 SOON_S = 3600

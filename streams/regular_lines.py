@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from streams.config import SECOND
 from streams.printed import Printed
 from streams.rhythm import OVERDUE_PAUSES, Rhythm
 from streams.view import AttemptWindow
 
-SECOND = 1_000_000_000
 MOST_REGULAR = 256
 """Kinds of lines that are remembered; those printed last are kept."""
 REACHES_NS = 60 * SECOND

@@ -12,8 +12,7 @@ from math import ceil, inf, sqrt
 from statistics import fmean, median, pstdev
 
 from schemas.results import Series
-
-SECOND = 1_000_000_000
+from streams.config import SECOND
 
 
 def steps_lower(lags: list[float], step_ns: float, *, whole_seconds: bool) -> tuple[float, float]:

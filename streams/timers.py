@@ -30,7 +30,9 @@ _SUM = re.compile(r"^bwd_microstep_m?s$")
 _RATE = re.compile(r"_per_s(?:ec)?$|/s$")
 _BOTH = re.compile(r"(?:forward|fwd).{0,3}(?:backward|bwd)")
 _TOTAL = re.compile(r"total|step|iteration|elapsed|batch_time")
-_ROUTED = re.compile(r"(?:^|[_/.-])(?:moe|experts?|router?|dispatch|combine)(?:$|[_/.-])")
+ROUTED = r"moe|experts?|router?|dispatch|combine"
+"""Words, as a pattern, of work in which tokens are sent to experts."""
+_ROUTED = re.compile(rf"(?:^|[_/.-])(?:{ROUTED})(?:$|[_/.-])")
 """Work that goes where a batch sends it: who has more of it is not slow."""
 _MIXED = re.compile(r"backward|bwd|optimizer|update|microstep")
 _OWN = re.compile(

@@ -17,12 +17,13 @@ import numpy as np
 from schemas.results import Anomaly, Suspect
 from streams.checks import require
 from streams.comparable import ranks_compared
+from streams.config import SECOND
 from streams.contrast import warming_up
 from streams.detectors.registry import JobDetector, register
 from streams.gauge_words import said_who
 from streams.gauges import OWN
 from streams.lines.phases import QUIET_PHASES
-from streams.memory_spans import MOST_NAMED, SECOND, Growth, GrowthRule, MemoryFollower, MemorySpans, memory_of
+from streams.memory_spans import MOST_NAMED, Growth, GrowthRule, MemoryFollower, MemorySpans, memory_of
 from streams.metric_names import said_value
 from streams.node_gauges import node_table, nodes_compared
 from streams.stall import over
