@@ -158,6 +158,33 @@ class IncidentBook:
     def _revise(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
     ) -> Incident | None:
+        situation = self._situation(incident, view, window)
+        resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window, situation)
+        decision = _begun(decide(incident.anomalies, situation), incident)
+        if resolution is None and decision.reason is Reason.SURVIVED and view.iterated is None and incident.quiet > 0:
+            resolution = Resolution.GOES_ON
+        ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
+        backed = {signature: one.axis for one in incident.support for signature in one.templates}
+        before = incident.latest
+        composed = compose(
+            incident_id=stable_id("incident", view.job, view.attempt, incident.first),
+            revision=1 if before is None else before.revision + 1,
+            published=window.end,
+            view=view,
+            decision=decision,
+            anomalies=incident.anomalies,
+            support=_around(incident.support, decision.onset),
+            hardware=beside(self.state.hardware, incident.anomalies, decision, margin_ns(situation.step_ns)),
+            templates=suspicious(view, decision.onset, ranks, backed),
+            resolution=resolution.value if resolution else "",
+            unavailable=window.unavailable,
+            library=window.contrast.library if window.contrast else "",
+            stacks=before_failures(incident.stacks, incident.anomalies),
+        )
+        return composed if before is None or _differs(before, composed) else None
+
+    def _situation(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Situation:
+        """What blame must know of the attempt; what is known of those whom the incident suspects is noted first."""
         suspected = {suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None}
         concerned = {rank: view.members[rank] for rank in sorted(suspected) if rank in view.members}
         if incident.family == "standstill" and len(concerned) <= MOST_HEARD:
@@ -186,30 +213,7 @@ class IncidentBook:
             working=working(self.state.hardware),
         )
         timed = window.end - self.state.timed <= situation.quiet_ns
-        situation = msgspec.structs.replace(situation, timed=timed)
-        resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window, situation)
-        decision = _begun(decide(incident.anomalies, situation), incident)
-        if resolution is None and decision.reason is Reason.SURVIVED and view.iterated is None and incident.quiet > 0:
-            resolution = Resolution.GOES_ON
-        ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
-        backed = {signature: one.axis for one in incident.support for signature in one.templates}
-        before = incident.latest
-        composed = compose(
-            incident_id=stable_id("incident", view.job, view.attempt, incident.first),
-            revision=1 if before is None else before.revision + 1,
-            published=window.end,
-            view=view,
-            decision=decision,
-            anomalies=incident.anomalies,
-            support=_around(incident.support, decision.onset),
-            hardware=beside(self.state.hardware, incident.anomalies, decision, margin_ns(situation.step_ns)),
-            templates=suspicious(view, decision.onset, ranks, backed),
-            resolution=resolution.value if resolution else "",
-            unavailable=window.unavailable,
-            library=window.contrast.library if window.contrast else "",
-            stacks=before_failures(incident.stacks, incident.anomalies),
-        )
-        return composed if before is None or _differs(before, composed) else None
+        return msgspec.structs.replace(situation, timed=timed)
 
     def _resolution(
         self, incident: Open, view: AttemptView, window: AttemptWindow, situation: Situation
