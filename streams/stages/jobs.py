@@ -12,14 +12,13 @@ from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
-from streams.iterations import TIMED_NS
 from streams.library.known import Known
-from streams.lines.fatal import loses_a_peer
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
 from streams.stages.observing import observed
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of, rank_of, users_of
+from streams.stages.told import told_by
 from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow, Changed, Fault
@@ -28,7 +27,6 @@ STAGE = "job"
 MOST_UNCLAIMED = 1000
 SHOWN_ABSENT = 2
 LONGEST_NUMBER = 10
-OF_NODES = ("kernel", "system")
 
 
 class AttemptState(msgspec.Struct, kw_only=True):
@@ -165,77 +163,48 @@ class JobKeeper:
                 nodes.append(summary)
             else:
                 ranked.setdefault(_attempt_of(summary), []).append(summary)
-        unplaced = [
-            (one.identity, fatal) for one in nodes for fatal in one.fatals if fatal.process_type not in OF_NODES
-        ]
+        told = told_by(nodes, summaries)
         self._open_attempts(start, ranked)
         if not self._attempts:
-            # An error of nobody known is one of the attempt that its log speaks of, and so is an iteration.
-            told = [one for one, fatal in unplaced if fatal.role == "candidate" or loses_a_peer(fatal)]
-            told += [one.identity for one in nodes if one.iteration is not None]
-            self._open_attempts(start, {one.attempt: [] for one in told})
+            self._open_attempts(start, {one.attempt: [] for one in told.of_attempts})
+        # It is mostly said before anything shows that there is an attempt.
+        self._state.layout.update(told.layout)
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
+        gpus = devices_of(views, ranked) if told.asks_for_devices else {}
         exits, sightings = self._claim(nodes, owners, end)
-        faults = [(one.identity.node, fatal) for one in nodes for fatal in one.fatals if fatal.process_type in OF_NODES]
-        changes = [(one, change) for one in summaries for change in one.hardware]
-        measured = [one for one in nodes if one.measured]
-        gpus = devices_of(views, ranked) if faults or changes or measured else {}
-        users = {name: users_of(name, gpus) for name in self._attempts}
-        heard = [
-            (one.identity.node, one.iteration_time)
-            for one in nodes
-            if one.iteration_time is not None and one.iteration_within_ns <= TIMED_NS
-        ]
-        nobodys = [one for one in nodes if pack_of(one) or one.phase_time is not None or one.finished is not None]
-        for one in nodes:
-            # It is mostly said before anything shows that there is an attempt.
-            self._state.layout.update(one.layout)
-        life = sorted((summary.identity.node, summary.end) for summary in nodes if summary.heartbeats)
-        stops = [summary.stopped for summary in nodes if summary.stopped is not None]
-        places = {name: self._places(name, ranked.get(name, [])) for name in self._attempts}
-        return {
-            name: AttemptWindow(
+        windows = {}
+        for name, view in views.items():
+            own = ranked.get(name, [])
+            among = told.among(self._places(name, own))
+            users = users_of(name, gpus)
+            windows[name] = AttemptWindow(
                 job=self._state.job,
                 attempt=name,
                 start=start,
                 end=end,
-                summaries=ranked.get(name, []),
+                summaries=own,
                 exits=exits.get(name, []),
                 sightings=sightings.get(name, []),
-                node_life=life,
-                faults=[
-                    Fault(node, fatal, rank_of(name, node, fatal, owners, gpus))
-                    for node, fatal in faults
-                    if _is_among(node, places[name])
-                ],
+                node_life=told.life,
+                faults=[Fault(node, fatal, rank_of(name, node, fatal, owners, gpus)) for node, fatal in among.faults],
                 hardware=[
-                    Changed(one.identity.node, change, _user(one, change, users[name]))
-                    for one, change in changes
+                    Changed(one.identity.node, change, _user(one, change, users))
+                    for one, change in among.changes
                     if one.identity.rank is None or _attempt_of(one) == name
-                    if _is_among(one.identity.node, places[name])
                 ],
-                nodes=[one for one in measured if _is_among(one.identity.node, places[name])],
-                users=users[name],
-                unplaced=[(one.node, fatal) for one, fatal in unplaced if _is_among(one.node, places[name])],
+                nodes=among.measured,
+                users=users,
+                unplaced=[(one.node, fatal) for one, fatal in among.unplaced],
                 # A launcher speaks of the attempt that it runs, not of those that it has given up.
-                heard=max((time for node, time in heard if _is_among(node, places[name])), default=None),
-                nobodys=self._told_by_nobody(name, nobodys, ranked.get(name, []), places[name]),
+                heard=max((time for _, time in among.heard), default=None),
+                nobodys=view.nobodys.take(among.nobodys, names_of(own) if any(map(pack_of, among.nobodys)) else set()),
                 nobodys_layout=dict(self._state.layout),
-                stopped=min(stops, default=None) if attempt.state.view.superseded is None else None,
+                stopped=told.stopped if view.superseded is None else None,
                 unavailable=unavailable,
-                printed=self._templates.printed(name, ranked.get(name, []), attempt.state.view.members),
+                printed=self._templates.printed(name, own, view.members),
             )
-            for name, attempt in self._attempts.items()
-        }
-
-    def _told_by_nobody(
-        self, name: str, nobodys: list[Window], ranked: list[Window], places: set[str] | None
-    ) -> Window | None:
-        """What workers without a rank print of an attempt, as one worker's window."""
-        told = [one for one in nobodys if _is_among(one.identity.node, places)]
-        printed = names_of(ranked) if any(pack_of(one) for one in told) else set()
-        return self._attempts[name].state.view.nobodys.take(told, printed)
+        return windows
 
     def _places(self, name: str, summaries: list[Window]) -> set[str] | None:
         """The nodes that an attempt may run on, null for any: none once it was given up, all where some are unknown."""
@@ -297,10 +266,6 @@ class JobKeeper:
         if known is None or known.main_pid is not None:
             return None
         return newest, exit_.rank
-
-
-def _is_among(node: str, places: set[str] | None) -> bool:
-    return places is None or node in places
 
 
 def _user(said: Window, change: HardwareChange, users: Mapping[tuple[str, str], int]) -> int | None:

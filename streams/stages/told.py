@@ -1,0 +1,80 @@
+"""What nodes, and workers whose rank is not known, tell in one window, and what of it may be of one attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from schemas.identity import Identity
+from schemas.results import Fatal, HardwareChange, Window
+from streams.iterations import TIMED_NS
+from streams.lines.fatal import loses_a_peer
+from streams.packing import pack_of
+
+OF_NODES = ("kernel", "system")
+"""Process types that speak of a node."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What was told, in order of summaries: each with its node, or with who said it.
+
+    ``unplaced`` are errors of no known rank, ``faults`` those of nodes, ``heard`` when iterations were spoken of (ns).
+    ``measured`` and ``nobodys`` are the windows of those that tell metrics of nodes, and what is the job's own word.
+    ``of_attempts`` is who shows that there is an attempt, ``life`` when nodes were alive, ``stopped`` when it was first
+    said that the owner ends the job. ``changes`` are those of ranks as well.
+    """
+
+    unplaced: list[tuple[Identity, Fatal]]
+    faults: list[tuple[str, Fatal]]
+    changes: list[tuple[Window, HardwareChange]]
+    heard: list[tuple[str, int]]
+    measured: list[Window]
+    nobodys: list[Window]
+    of_attempts: list[Identity]
+    life: list[tuple[str, int]]
+    stopped: int | None
+    layout: dict[str, int]
+
+    @property
+    def asks_for_devices(self) -> bool:
+        """Whether anything must be known whose devices are."""
+        return bool(self.faults or self.changes or self.measured)
+
+    def among(self, places: set[str] | None) -> Told:
+        """What was told of these nodes; all of it where they are not known."""
+        if places is None:
+            return self
+        return msgspec.structs.replace(
+            self,
+            unplaced=[one for one in self.unplaced if one[0].node in places],
+            faults=[one for one in self.faults if one[0] in places],
+            changes=[one for one in self.changes if one[0].identity.node in places],
+            heard=[one for one in self.heard if one[0] in places],
+            measured=[one for one in self.measured if one.identity.node in places],
+            nobodys=[one for one in self.nobodys if one.identity.node in places],
+        )
+
+
+def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> Told:
+    """What the windows of no rank tell among all ``summaries``."""
+    fatals = [(one.identity, fatal) for one in nodes for fatal in one.fatals]
+    unplaced = [(who, fatal) for who, fatal in fatals if fatal.process_type not in OF_NODES]
+    # An error of nobody known is one of the attempt that its log speaks of, and so is an iteration.
+    attempts = [who for who, fatal in unplaced if fatal.role == "candidate" or loses_a_peer(fatal)]
+    return Told(
+        unplaced=unplaced,
+        faults=[(who.node, fatal) for who, fatal in fatals if fatal.process_type in OF_NODES],
+        changes=[(one, change) for one in summaries for change in one.hardware],
+        heard=[
+            (one.identity.node, one.iteration_time)
+            for one in nodes
+            if one.iteration_time is not None and one.iteration_within_ns <= TIMED_NS
+        ],
+        measured=[one for one in nodes if one.measured],
+        nobodys=[one for one in nodes if pack_of(one) or one.phase_time is not None or one.finished is not None],
+        of_attempts=[*attempts, *(one.identity for one in nodes if one.iteration is not None)],
+        life=sorted((one.identity.node, one.end) for one in nodes if one.heartbeats),
+        stopped=min((one.stopped for one in nodes if one.stopped is not None), default=None),
+        layout={axis: size for one in nodes for axis, size in one.layout.items()},
+    )
