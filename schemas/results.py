@@ -633,12 +633,23 @@ class MergedStacks(Record, frozen=True, omit_defaults=True, kw_only=True):
     rest: int = 0
 
 
+class JobIncident(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """An incident of one job, as an incident of several jobs refers to it."""
+
+    job: str
+    attempt: str
+    incident: str
+
+
 class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """One fault of one attempt, as of ``published`` (the time of the window that closed).
+    """One fault of one attempt, as of ``published`` (the time of the window that closed), or of several jobs.
 
     ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did; ``library`` the
     version of the learned library that its templates were held against. ``stacks`` is where the ranks stood while the
     job stood still, before it failed of that: the classes of threads that say anything, without frames.
+    ``merged_into`` is the incident that it proved to be part of. ``labels`` are the job's own, by which staff silence;
+    ``recurs`` counts the incidents of earlier attempts of the job that were like it. One of several jobs of a
+    ``cluster`` has the job ``-``, no attempt, and as ``members`` those that it is made of.
     """
 
     id: str
@@ -669,6 +680,10 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     resolution: str = ""
     library: str = ""
     stacks: list[MergedClass] = []
+    cluster: str = ""
+    labels: dict[str, str] = {}
+    recurs: int = 0
+    members: list[JobIncident] = []
 
 
 class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -127,6 +127,12 @@ _PLAIN: dict[str, Any] = {
     "phase": "",
     "summary": "",
     "library": "",
+    "notification_key": "",
+    "merged_into": "",
+    "cluster": "",
+    "labels": {},
+    "recurs": 0,
+    "members": [],
 }
 """Keys taken over as they are, with what stands where the record leaves them out."""
 

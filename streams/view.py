@@ -439,6 +439,11 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         """The nodes that ranks are known to run on, sorted."""
         return sorted({member.identity.node for member in self.members.values()} - {""})
 
+    @property
+    def cluster(self) -> str:
+        """The cluster that the attempt runs in, or an empty string."""
+        return max((member.identity.cluster for member in self.members.values()), default="")
+
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
         member = self.members.get(rank)

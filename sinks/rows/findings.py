@@ -119,6 +119,12 @@ def incident_block(incident: Incident, run_id: str) -> Block:
             "merged_into": incident.merged_into,
             "resolution": incident.resolution,
             "library": incident.library,
+            "cluster": incident.cluster,
+            "labels": incident.labels,
+            "recurs": incident.recurs,
+            "member_jobs": [member.job for member in incident.members],
+            "member_attempts": [member.attempt for member in incident.members],
+            "member_incidents": [member.incident for member in incident.members],
             "json": codec.encode(incident).decode(),
         },
     )

@@ -90,6 +90,7 @@ def compose(
         notification_key=notification_key(view.job, view.attempt.rpartition("/")[2]),
         library=library,
         stacks=list(stacks),
+        cluster=view.cluster,
     )
 
 
