@@ -8,6 +8,7 @@ import msgspec
 
 from schemas import events, results
 from schemas.deployment import Deployment
+from schemas.fleet import FleetReport, NodeHistory
 from schemas.library import Library
 
 VERSION = "1"
@@ -36,6 +37,8 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "merged_stacks": results.MergedStacks,
     "notice": results.Notice,
     "incident": results.Incident,
+    "fleet_report": FleetReport,
+    "node_history": NodeHistory,
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
     "deployment": Deployment,
