@@ -86,7 +86,9 @@ def _publish_arguments(publish: argparse.ArgumentParser) -> None:
 
 
 def _worker_arguments(worker: argparse.ArgumentParser, positive: Whole) -> None:
-    worker.add_argument("--stage", choices=("rank", "job", "both"), default="both", help="(default both)")
+    worker.add_argument(
+        "--stage", choices=("rank", "job", "fleet", "both"), default="both", help="both: all of them (default)"
+    )
     worker.add_argument(
         "--memory-mb", type=positive, default=1024, metavar="N", help="for open windows, about (default 1024)"
     )

@@ -17,7 +17,7 @@ from streams import app
 from streams.config import StreamConfig
 from streams.ending import say
 from streams.library.known import Known
-from streams.live import Limits, LiveStages, StageName
+from streams.live import INPUTS, Limits, LiveStages, StageName
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_admin import SESSION_S, session_bounds
 from streams.log.kafka_library import stored_library
@@ -36,13 +36,13 @@ TICK_S = 1.0
 def run(arguments: argparse.Namespace) -> int:
     """The stages of the partitions that the group gives to this process."""
     check_address(arguments.listen)
-    if arguments.library and arguments.stage == "rank":
-        raise UsageError("a worker for stage rank has no use for --library")
+    if arguments.library and arguments.stage not in ("job", "both"):
+        raise UsageError(f"a worker for stage {arguments.stage} has no use for --library")
     with deployment_of(arguments) as (log, deployment):
         settings = settings_of(arguments)
         known = Known(stored_library(log, arguments.library)) if arguments.library else None
         _check_session(settings, arguments.session_s)
-    names: tuple[StageName, ...] = ("rank", "job") if arguments.stage == "both" else (arguments.stage,)
+    names: tuple[StageName, ...] = tuple(INPUTS) if arguments.stage == "both" else (arguments.stage,)
     limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024 // DECODED // len(names), poison=arguments.most_poison)
     wirings, measured, dogs = [], [], []
     for name in names:

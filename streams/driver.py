@@ -1,4 +1,4 @@
-"""Drives both stages over a log by itself, without a cluster: reads where time is furthest behind, until the end."""
+"""Drives all stages over a log by itself, without a cluster: reads where time is furthest behind, until the end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from streams.config import StreamConfig
 from streams.library.known import Known
 from streams.runner import READ_LIMIT, Runner, Stage
 from streams.snapshots import SnapshotStore
+from streams.stages.fleet import FleetStage
 from streams.stages.job import JobStage
 from streams.stages.rank import RankStage
 
@@ -23,7 +24,7 @@ def furthest_behind(ready: Sequence[tuple[Stage, str, int]]) -> tuple[int, int]:
 
 
 class Driver:
-    """Drives both stages over ``log``. With a store it begins from its snapshots and writes new ones.
+    """Drives all stages over ``log``. With a store it begins from its snapshots and writes new ones.
 
     ``choose`` decides whose turn it is; results do not depend on it. ``known`` is what healthy jobs print. Raises
     SnapshotError for a snapshot that cannot be taken up, and ValueError for settings that no detector knows.
@@ -44,6 +45,7 @@ class Driver:
         self.stages: list[Stage] = [
             *(RankStage(number, raw, windows, config) for number in range(raw)),
             *(JobStage(number, raw, config, known=known) for number in range(windows)),
+            *(FleetStage(number, windows, config) for number in range(log.partitions("fleet"))),
         ]
         self._runners = {id(stage): Runner(stage, log, config, store=store) for stage in self.stages}
 

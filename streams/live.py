@@ -19,12 +19,13 @@ from streams.config import StreamConfig
 from streams.library.known import Known
 from streams.runner import Place, Runner, Stage
 from streams.snapshots import SnapshotError, SnapshotStore
+from streams.stages.fleet import FleetStage
 from streams.stages.job import JobStage
 from streams.stages.rank import RankStage
 
-StageName = Literal["rank", "job"]
+StageName = Literal["rank", "job", "fleet"]
 
-INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows",)}
+INPUTS: dict[StageName, tuple[str, ...]] = {"rank": RAW_TOPICS, "job": ("windows",), "fleet": ("fleet",)}
 """The topics that a stage reads."""
 
 
@@ -99,6 +100,8 @@ class LiveStages:
     def _new_stage(self, number: int) -> Stage:
         if self.stage == "rank":
             return RankStage(number, self._raw, self._windows, self._config)
+        if self.stage == "fleet":
+            return FleetStage(number, self._windows, self._config)
         return JobStage(number, self._raw, self._config, partial(self._log.read, "windows", number), self._known)
 
     def take(self, read: Iterable[tuple[Place, Sequence[Entry]]]) -> dict[Place, int]:

@@ -94,9 +94,9 @@ class Group:
 def run_groups(
     log: Any, *, workers: int, seed: int, manners: Manners = GOOD, moves: float = 0.0, deaths: float = 0.0
 ) -> None:
-    """Both stages' groups over the log until nothing is left; ``moves`` and ``deaths`` are chances, step by step."""
+    """All stages' groups over the log until nothing is left; ``moves`` and ``deaths`` are chances, step by step."""
     store, chance = MemorySnapshots(), random.Random(seed)
-    groups = [Group("rank", log, store, workers, seed + 1), Group("job", log, store, workers, seed + 2)]
+    groups = [Group(stage, log, store, workers, seed + at) for at, stage in enumerate(INPUTS, 1)]
     for group in groups:
         group.share()
     while sum(group.step(manners) for group in groups):

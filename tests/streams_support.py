@@ -1,4 +1,4 @@
-"""Synthetic jobs, logs built from them, and what to compare: shared by the suites over both stages."""
+"""Synthetic jobs, logs built from them, and what to compare: shared by the suites over all stages."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ BASE = 1_795_975_830 * SECOND
 """The start of a window of ten seconds."""
 CONFIG = StreamConfig()
 SHARED = Path(__file__).resolve().parents[2] / "shared/data/recorded"
-RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "templates", "late")
-JUDGED = ("anomalies", "merged.stacks", "incidents", "templates")
+RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "templates", "late", "fleet", "node.history")
+JUDGED = ("anomalies", "merged.stacks", "incidents", "templates", "fleet", "node.history")
 RANKS_PER_NODE = 2
 TOPIC_OF = {kind: topic for topic, kind in RAW_KINDS.items()}
 
@@ -444,6 +444,7 @@ JOBS: dict[str, Callable[[], Recording]] = {
     "profiled": lambda: profiled().recording,
     "spanning": lambda: hanging("span", 4, flush_s=3).recording,
     "two at once": lambda: recording_of(hanging("one", 4), restarting("two"), slowing("three", 4, 50)),
+    "one node": lambda: recording_of(*(dying(f"dead-{number}") for number in range(3))),
 }
 """Recordings of synthetic jobs by what is wrong with them; each gives at least one incident."""
 
@@ -542,6 +543,7 @@ def records(log: Any, topic: str) -> list[Any]:
     """Decoded records of a topic, partition by partition, progress left out."""
     kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
     kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
+    kinds |= {"fleet": "fleet_report", "node.history": "node_history"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 

@@ -222,6 +222,8 @@ def said_place(scope: Scope) -> str:
     """The scope in words: ``job run-7``, ``node gpu3``, ``rank 5 on gpu3``."""
     if scope.kind in ("job", "node"):
         return f"{scope.kind} {scope.name}"
+    if scope.kind in ("switch", "fleet"):
+        return scope.name
     return f"{scope.name} on {', '.join(scope.nodes) or 'an unknown node'}"
 
 

@@ -1,4 +1,7 @@
-"""The job stage: closes a window once every partition is through it, and contrasts the workers of each job."""
+"""The job stage: closes a window once every partition is through it, and contrasts the workers of each job.
+
+Behind what it found in a window it tells every partition of the fleet stage that it is through it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from schemas.ports import Entry
 from schemas.results import Snapshot
 from streams.config import StreamConfig
 from streams.detectors import registry
+from streams.fleet.storage import complaints_of
 from streams.library.known import Known
 from streams.log.partition import partition_of
 from streams.stages.dead_letters import dead_letter_output, failed_window, lost_summaries
+from streams.stages.fleet_reports import Reporter, ReporterState
 from streams.stages.jobs import STAGE, JobKeeper, JobState
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
@@ -29,6 +34,7 @@ class JobStageState(msgspec.Struct, frozen=True, kw_only=True):
     progress: ProgressState
     closed: int | None
     jobs: list[JobState]
+    reporters: dict[str, ReporterState] = {}
 
 
 class JobStage:
@@ -59,6 +65,7 @@ class JobStage:
         self._summaries = Summaries(read)
         self._closed: int | None = None
         self._jobs: dict[str, JobKeeper] = {}
+        self._reporters: dict[str, Reporter] = {}
         registry.build("job", config.detectors)  # wrong settings stop the start, not the first window
 
     def next_offset(self, topic: str, partition: int) -> int:
@@ -147,18 +154,36 @@ class JobStage:
             by_job.setdefault(summary.identity.job, []).append(summary)
         outputs = [dead_letter_output(lost_summaries(self.partition, end, lost, self.name), end)] if lost else []
         for job in sorted(set(self._jobs) | set(by_job)):
-            keeper = self._jobs.setdefault(job, JobKeeper(JobState(job=job), self.config, self._known))
-            try:
-                outputs.extend(keeper.close(end, by_job.get(job, []), unavailable=unavailable))
-            except Exception as error:
-                # One job must not stop the others: what was known of it is lost, loudly, and it begins anew.
-                outputs.append(dead_letter_output(failed_window(job, end, self.name, error), end))
-                del self._jobs[job]
-                continue
-            if keeper.idle:
-                del self._jobs[job]
+            outputs += self._close_job(job, end, by_job.get(job, []), unavailable=unavailable)
         self._progress.checkpoint(self._offset(), end)
-        return outputs
+        return outputs + self._passed(end)
+
+    def _close_job(self, job: str, end: int, summaries: list[results.Window], *, unavailable: bool) -> list[Output]:
+        """One job's window, and what the fleet stage is told of it."""
+        keeper = self._jobs.setdefault(job, JobKeeper(JobState(job=job), self.config, self._known))
+        reporter = self._reporters.setdefault(job, Reporter(job))
+        try:
+            found = keeper.close(end, summaries, unavailable=unavailable)
+            views, cluster = keeper.views, max((one.identity.cluster for one in summaries), default="")
+            incidents = [one.record for one in found if isinstance(one.record, results.Incident)]
+            reports = reporter.report(end, views, incidents, complaints_of(summaries), cluster)
+        except Exception as error:
+            # One job must not stop the others: what was known of it is lost, loudly, and it begins anew.
+            found, reports = [dead_letter_output(failed_window(job, end, self.name, error), end)], reporter.gone(end)
+            del self._jobs[job], self._reporters[job]
+        else:
+            if keeper.idle:
+                reports = [*reports, *reporter.gone(end)]
+                del self._jobs[job], self._reporters[job]
+        return [*found, *(Output(topic="fleet", key=one.cluster, record=one, time=end) for one in reports)]
+
+    def _passed(self, end: int) -> list[Output]:
+        """That this partition is through the window, to every partition of the fleet stage."""
+        progress = results.Progress(partition=self.partition, end=end)
+        return [
+            Output(topic="fleet", key=f"progress|{self.partition}", record=progress, time=end, partition=number)
+            for number in range(self._raw_partitions)
+        ]
 
     def _offset(self) -> int:
         """From where to read on: the first summary of the oldest open window."""
@@ -173,6 +198,7 @@ class JobStage:
             progress=self._progress.checkpoint(offset, self._closed or 0),
             closed=self._closed,
             jobs=[self._jobs[job].written() for job in sorted(self._jobs)],
+            reporters={job: self._reporters[job].state for job in sorted(self._reporters)},
         )
         return Snapshot(
             stage=self.name,
@@ -191,3 +217,4 @@ class JobStage:
         self._closed = state.closed
         self._summaries = Summaries(self._read)
         self._jobs = {job.job: JobKeeper(job, self.config, self._known) for job in state.jobs}
+        self._reporters = {job: Reporter(job, one) for job, one in state.reporters.items()}

@@ -91,6 +91,11 @@ class JobKeeper:
         return self._state
 
     @property
+    def views(self) -> list[AttemptView]:
+        """What is known of its attempts, in order of their names."""
+        return [self._attempts[name].state.view for name in sorted(self._attempts)]
+
+    @property
     def idle(self) -> bool:
         """Whether the job can be forgotten."""
         return self._state.idle > self._config.idle_windows

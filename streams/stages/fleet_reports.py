@@ -1,0 +1,144 @@
+"""What the job stage tells the fleet stage of one job: incidents that changed, storage complained of, where it runs.
+
+Where a job runs is told when it changes and now and then, since a fleet stage that was made to forget must learn it
+again. It is looked up once a minute, and whenever something is told, so that a large job costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from schemas.fleet import FleetReport, ReportedIncident, StorageComplaint
+from schemas.ids import stable_id
+from schemas.results import Incident, Symptom
+from streams.incidents.compose import said_place
+from streams.view import AttemptView
+
+SECOND = 1_000_000_000
+LOOKED_UP_NS = 60 * SECOND
+TOLD_AGAIN_NS = 600 * SECOND
+COMPLAINED_AGAIN_NS = 60 * SECOND
+MOST_PLACES = 8
+"""An incident that concerns more nodes points at none of them."""
+MOST_ERRORS = 8
+MOST_COMPLAINTS = 1_000
+WITHIN_S: dict[Symptom, int] = {"crash": 30, "memory": 60, "hang": 60, "numerics": 60, "slowdown": 150}
+"""How far from its onset a failure may lie: errors are dated, slowdowns found over some steps."""
+MOST_WITHIN_NS = 600 * SECOND
+STEPS = 2
+"""So many steps before a job was missed it may have stood still already."""
+
+
+class ReporterState(msgspec.Struct, kw_only=True):
+    """What was last told: the cluster, a hash of the nodes, when these were looked up and told, and complaints."""
+
+    cluster: str = ""
+    nodes: str = ""
+    looked: int = 0
+    told: int = 0
+    complained: dict[str, int] = {}
+
+
+class Reporter:
+    """Tells of one job; ``state`` is what it carries from window to window."""
+
+    def __init__(self, job: str, state: ReporterState | None = None) -> None:
+        self._job = job
+        self.state = state or ReporterState()
+
+    def report(
+        self,
+        end: int,
+        views: Sequence[AttemptView],
+        incidents: Sequence[Incident],
+        complaints: Sequence[StorageComplaint] = (),
+        cluster: str = "",
+    ) -> list[FleetReport]:
+        """What is new in the window that ends at ``end``; ``cluster`` is that of a job of which no attempt is known."""
+        cluster = max((view.cluster for view in views), default=cluster)
+        before = self.gone(end) if self.state.told and self.state.cluster != cluster else []
+        if before:
+            self.state = ReporterState()
+        self.state.cluster = cluster
+        told = [reported(one, _view_of(views, one.attempt)) for one in incidents]
+        said = self._new_complaints(complaints, end)
+        nodes = self._nodes(end, views, looking=bool(told or said))
+        if not told and not said and nodes is None:
+            return before
+        self.state.told = self.state.told or end
+        return [*before, self._of(end, cluster, incidents=told, complaints=said, nodes=nodes)]
+
+    def gone(self, end: int) -> list[FleetReport]:
+        """That nothing is heard of the job any more, if anything was ever told of it."""
+        return [self._of(end, self.state.cluster, left=True)] if self.state.told else []
+
+    def _of(self, end: int, cluster: str, *, left: bool = False, **said: object) -> FleetReport:
+        report_id = stable_id("fleet_report", cluster, self._job, end, "left" if left else "")
+        return FleetReport(id=report_id, cluster=cluster, job=self._job, end=end, left=left, **said)  # type: ignore[arg-type]
+
+    def _nodes(self, end: int, views: Sequence[AttemptView], *, looking: bool) -> list[str] | None:
+        """All nodes on which attempts run that were not given up; null where they are as told."""
+        if not looking and end - self.state.looked < LOOKED_UP_NS:
+            return None
+        self.state.looked = end
+        running = [view for view in views if view.superseded is None]
+        nodes = sorted({node for view in running for node in view.node_names})
+        told = stable_id(*nodes) if nodes else ""
+        if told == self.state.nodes and (not nodes or end - self.state.told < TOLD_AGAIN_NS):
+            return None
+        self.state.nodes, self.state.told = told, end
+        return nodes
+
+    def _new_complaints(self, complaints: Sequence[StorageComplaint], end: int) -> list[StorageComplaint]:
+        """Those that were not told within the last minute."""
+        found = []
+        for one in complaints:
+            key = f"{one.storage}|{one.node}"
+            if end - self.state.complained.get(key, 0) >= COMPLAINED_AGAIN_NS:
+                self.state.complained[key] = end
+                found.append(one)
+        recent = sorted((at, key) for key, at in self.state.complained.items() if end - at < COMPLAINED_AGAIN_NS)
+        self.state.complained = {key: at for at, key in recent[-MOST_COMPLAINTS:]}
+        return found
+
+
+def _view_of(views: Collection[AttemptView], attempt: str) -> AttemptView | None:
+    return next((view for view in views if view.attempt == attempt), None)
+
+
+def reported(incident: Incident, view: AttemptView | None) -> ReportedIncident:
+    """The incident in short; of an attempt that is forgotten only what the incident itself says."""
+    steps = 0 if view is None or incident.symptom == "crash" else STEPS * (view.clock.step_ns or 0)
+    return ReportedIncident(
+        incident=incident.id,
+        attempt=incident.attempt,
+        revision=incident.revision,
+        published=incident.published,
+        started=incident.onset if view is None else min(view.first, incident.onset),
+        onset=incident.onset,
+        within_ns=min(WITHIN_S[incident.symptom] * SECOND + steps, MOST_WITHIN_NS),
+        symptom=incident.symptom,
+        area=incident.area,
+        severity=incident.severity,
+        verdict=incident.verdict,
+        reason=incident.reason,
+        status=incident.status,
+        resolution=incident.resolution,
+        merged_into=incident.merged_into,
+        place=said_place(incident.scope),
+        named=bool(incident.suspects),
+        nodes=pointed_at(incident),
+        devices=sorted(set(incident.scope.devices))[:MOST_PLACES],
+        errors=[one.id for one in incident.templates if one.axis != "cross-job" and not one.absent][:MOST_ERRORS],
+    )
+
+
+def pointed_at(incident: Incident) -> list[str]:
+    """The nodes that an incident points at: those of its suspects, or of a fault that no rank is named for."""
+    nodes = {suspect.node for suspect in incident.suspects}
+    if not incident.suspects and incident.scope.kind not in ("rank", "group", "stage"):
+        nodes = set(incident.scope.nodes)
+    nodes -= {""}
+    return sorted(nodes) if len(nodes) <= MOST_PLACES else []
