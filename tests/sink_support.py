@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from schemas import codec, events, results
+from schemas import codec, events, fleet, results
 from schemas.identity import Identity
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.ports import Entry
@@ -24,6 +24,7 @@ SINGLE_TOPICS = {
     "library": "library",
     "anomaly": "anomalies",
     "merged_stacks": "merged.stacks",
+    "node_history": "node.history",
     "incident": "incidents",
     "dead_letter": "dead-letters",
 }
@@ -351,6 +352,22 @@ def incident(revision: int = 1, **changes: object) -> results.Incident:
     return msgspec.structs.replace(values, **changes)
 
 
+def node_history(published: int = T0 + 10 * S, **changes: object) -> fleet.NodeHistory:
+    values = fleet.NodeHistory(
+        cluster="c1",
+        node="node02",
+        published=published,
+        incidents=2.5,
+        node_days=11.5,
+        rate=0.08,
+        cluster_rate=0.02,
+        score=4.0,
+        counted=3,
+        last=T0 + 7,
+    )
+    return msgspec.structs.replace(values, **changes)
+
+
 def late() -> results.Late:
     return results.Late(
         id="l1",
@@ -395,5 +412,6 @@ def everything() -> list[msgspec.Struct]:
         merged_stacks(T0 - 10 * S),
         incident(),
         incident(2, status="resolved"),
+        node_history(),
         dead_letter(),
     ]

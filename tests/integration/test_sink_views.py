@@ -58,6 +58,31 @@ def test_incidents_latest_has_the_newest_revision_only(client: Client) -> None:
     ]
 
 
+def test_incidents_with_fleet_says_of_which_one_of_several_jobs_each_is_part(client: Client) -> None:
+    member = support.results.JobIncident(job="job1", attempt="0", incident="i1")
+    whole = support.incident(id="f1", job="-", attempt="", summary="hang of 2 jobs", members=[member])
+    gone = msgspec.structs.replace(whole, id="f2", revision=2, members=[])
+    log = support.MemoryLog()
+    log.put(support.incident(), msgspec.structs.replace(whole, id="f2"), gone, whole, support.incident(id="i2"))
+    Sink(log, client, run_id="fleet").drain()
+    sql = "SELECT job, id, fleet, fleet_summary FROM incidents_with_fleet WHERE run_id = 'fleet' ORDER BY id"
+    assert ask(client, sql) == [
+        ["-", "f1", "", ""],
+        ["-", "f2", "", ""],
+        ["job1", "i1", "f1", "hang of 2 jobs"],
+        ["job1", "i2", "", ""],
+    ]
+    client.command("ALTER TABLE incidents DELETE WHERE run_id = 'fleet' SETTINGS mutations_sync = 2")
+
+
+def test_node_history_latest_has_the_newest_row_of_a_node(client: Client) -> None:
+    log = support.MemoryLog()
+    log.put(support.node_history(), support.node_history(support.T0 + 20 * support.S, counted=4))
+    Sink(log, client, run_id="history").drain()
+    sql = "SELECT cluster, node, counted, node_days FROM node_history_latest WHERE run_id = 'history'"
+    assert ask(client, sql) == [["c1", "node02", 4, 11.5]]
+
+
 def test_anomalies_and_windows_are_seen_once(client: Client) -> None:
     assert ask(client, "SELECT id, suspect_ranks, suspect_scores FROM anomalies_latest") == [
         ["a1", [3, None], [0.75, 0.5]]
