@@ -26,6 +26,7 @@ from streams.config import StreamConfig
 from streams.driver import Driver
 from streams.library.known import Known
 from streams.log.memory import MemoryLog
+from streams.memberships import Memberships, memberships
 from streams.versions import versions
 
 Kind = Literal["diagnose", "replay", "demo"]
@@ -59,6 +60,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
         """All jobs of the recording, its own first; without the mark of nodes that are idle, unless it is alone."""
         found = {arrival.batch.identity.job for arrival in self.recording.arrivals}
         return [self.recording.job, *sorted(found - {self.recording.job, NO_JOB})]
+
+    @property
+    def fleet(self) -> Memberships:
+        """Of which incident of several jobs each of its incidents is part."""
+        return memberships(self.incidents)
 
     @property
     def pages(self) -> bool:
@@ -178,6 +184,7 @@ def run_of(diagnosis: Diagnosis, kind: Kind) -> Run:
 
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The report that tools rely on (DESIGN section 7)."""
+    fleet = diagnosis.fleet
     return {
         "job": {"id": diagnosis.recording.job},
         "inputs": inputs_json(diagnosis.inputs),
@@ -185,7 +192,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "judged": judged.as_json(judged.judged(diagnosis.log)),
         "until": None if diagnosis.until is None else report.moment(diagnosis.until),
         "versions": diagnosis.versions,
-        "incidents": [report.as_json(incident) for incident in diagnosis.incidents],
+        "incidents": [report.as_json(incident, fleet.of(incident)) for incident in diagnosis.incidents],
         "differences": [report.difference_json(one) for one in report.differences(diagnosis.log)],
     }
 

@@ -1,6 +1,7 @@
 """``rankwatch feed``: early notices and incident revisions as they are published, a line each.
 
-Below a hang stands where its ranks are, once and when that changes.
+Below a hang stands where its ranks are, once and when that changes; below one of several jobs which incidents it is
+made of, and below these that they are part of it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import TypeVar
 from rankwatch.deployments import deployment_of
 from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
-from rankwatch.text import console, headline, notice_line, stack_lines
+from rankwatch.text import console, headline, notice_line, printable, stack_lines
+from rankwatch.text_fleet import fleet_lines
 from schemas.entries import read_entry
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
 from streams.ending import say
 from streams.log.kafka_tail import KafkaTail
+from streams.memberships import Memberships
 from streams.report import as_json, moment, publication
 
 TOPICS = ("incidents", "notices")
@@ -39,6 +42,7 @@ class Feed:
         self._revisions: dict[str, int] = {}
         self._notices: dict[str, int] = {}
         self._stacks: dict[str, list[str]] = {}
+        self._fleet = Memberships()
 
     def show(self, found: list[tuple[str, Entry]]) -> None:
         """Show what arrived together, in order of publication."""
@@ -61,10 +65,13 @@ class Feed:
         if self._revisions.get(incident.id, 0) >= incident.revision:
             return
         _remember(self._revisions, incident.id, incident.revision)
+        members = self._fleet.take(incident)
         if self._as_json:
-            self._print_json("incident", as_json(incident))
+            self._print_json("incident", as_json(incident, self._fleet.of(incident)))
         else:
             self._out.print(headline(incident))
+            for line in fleet_lines(incident, members, self._fleet):
+                self._out.print(f"    {printable(line)}")
             lines = stack_lines(incident)
             if lines and lines != self._stacks.get(incident.id):
                 _remember(self._stacks, incident.id, lines)

@@ -17,6 +17,7 @@ from rankwatch.text import (
     where,
     who_prints,
 )
+from rankwatch.text_fleet import fleet_facts
 from schemas.results import Anomaly, Incident
 from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_status
@@ -57,7 +58,9 @@ def page(diagnosis: Diagnosis, *, ascii_only: bool = False) -> str:
 def _page(diagnosis: Diagnosis) -> str:
     inputs = diagnosis.inputs
     several = len(diagnosis.jobs) > 1
-    cards = "".join(_card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
+    fleet = diagnosis.fleet
+    told = [_card(one, fleet_facts(one, fleet, several=several)) for one in diagnosis.incidents]
+    cards = "".join(told) or "<p>No incident.</p>"
     cards += _differences(differences(diagnosis.log), several)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
@@ -83,9 +86,8 @@ def _differences(found: list[Anomaly], several: bool) -> str:
     return f"<h2>Profiles also show, as information</h2><table>{head}{rows}</table>" if found else ""
 
 
-def _card(incident: Incident, several: bool) -> str:
-    facts = [("job", incident.job)] if several else []
-    facts += [("where", where(incident)), ("since", since(incident))]
+def _card(incident: Incident, first: list[tuple[str, str]]) -> str:
+    facts = [*first, ("where", where(incident)), ("since", since(incident))]
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)
     facts += [("stacks", line) for line in stack_lines(incident)]

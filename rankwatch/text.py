@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +11,7 @@ from rich.text import Text
 from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
+from rankwatch.text_fleet import fleet_facts, is_fleet, whose
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_status
@@ -48,9 +49,11 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
         out.print(f"seen up to {moment(diagnosis.until)}")
     if diagnosis.library is not None:
         out.print(f"held against library {diagnosis.library.label}")
+    fleet = diagnosis.fleet
     for incident in diagnosis.incidents:
         out.print()
-        print_incident(out, incident, job=len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job)
+        several = len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job
+        print_incident(out, incident, fleet_facts(incident, fleet, several=several))
     if not diagnosis.incidents:
         out.print("no incident")
     print_differences(out, differences(diagnosis.log), jobs=len(diagnosis.jobs) > 1)
@@ -76,15 +79,15 @@ def jobs_line(diagnosis: Diagnosis) -> str:
     return printable(f"job{'s' if len(jobs) > 1 else ''} {', '.join(jobs)}")
 
 
-def print_incident(out: Console, incident: Incident, *, job: bool = False) -> None:
-    """One incident as a card, with ``job`` also whose it is."""
+def print_incident(out: Console, incident: Incident, first: Sequence[tuple[str, str]] = ()) -> None:
+    """One incident as a card; ``first`` are the labels and lines that come before all others."""
     title = Text()
     title.append(incident.severity.upper(), style=_COLOUR[incident.severity])
     title.append(f"  {said_symptom(incident.symptom, incident.reason, incident.scope)}", style="bold")
     title.append(f"  {incident.verdict}, {said_status(incident.resolution)}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
     out.print(title)
-    for label, line in [*([("job", incident.job)] if job else []), *_lines(incident)]:
+    for label, line in [*first, *_lines(incident)]:
         for number, part in enumerate(_wrapped(out, printable(line))):
             row = Text(f"  {'' if number else label:<11}", style="dim")
             row.append(part, style="default")
@@ -120,9 +123,9 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
 
 
 def where(incident: Incident) -> str:
-    """The place of an incident; that nobody is named there is said."""
+    """The place of an incident; that nobody of a job is named there is said."""
     place = said_place(incident.scope) if incident.scope.kind != "job" else f"job {incident.job}"
-    return place if incident.suspects else f"{place}; no rank is named"
+    return place if incident.suspects or is_fleet(incident) else f"{place}; no rank is named"
 
 
 def how_sure(incident: Incident) -> str:
@@ -188,7 +191,7 @@ def headline(incident: Incident) -> Text:
     """A revision in one line, for a feed."""
     line = Text(f"{moment(incident.published)}  ")
     line.append(incident.severity.upper(), style=_COLOUR[incident.severity])
-    line.append(f"  job {printable(incident.job)}  {printable(incident.summary)}")
+    line.append(f"  {printable(whose(incident))}  {printable(incident.summary)}")
     layers = sorted({piece.layer for piece in incident.evidence})
     line.append(f"  [{', '.join(layers)}]", style="dim")
     if incident.status == "resolved":

@@ -81,7 +81,12 @@ def latest(found: Iterator[Incident]) -> list[Incident]:
     newest: dict[str, Incident] = {}
     for incident in found:
         newest[incident.id] = incident
-    return sorted(newest.values(), key=lambda one: (_SEVERITY[one.severity], _VERDICT[one.verdict], one.onset, one.id))
+    return sorted(newest.values(), key=_importance)
+
+
+def _importance(one: Incident) -> tuple[int, bool, int, int, str]:
+    """Of equally severe ones that of several jobs comes before those that it is made of."""
+    return _SEVERITY[one.severity], not one.members, _VERDICT[one.verdict], one.onset, one.id
 
 
 def moment(time: int) -> str:
@@ -91,8 +96,8 @@ def moment(time: int) -> str:
     )
 
 
-def as_json(incident: Incident) -> dict[str, Any]:
-    """The incident under the keys of the report (DESIGN section 7)."""
+def as_json(incident: Incident, fleet: str = "") -> dict[str, Any]:
+    """The incident under the keys of the report (DESIGN section 7); ``fleet`` is the id of what it is part of."""
     plain: dict[str, Any] = msgspec.to_builtins(incident)
     empty = {"ranks": ""}
     return {
@@ -107,6 +112,7 @@ def as_json(incident: Incident) -> dict[str, Any]:
         "templates": [_template_json(template) for template in incident.templates],
         "evidence": [_evidence_json(piece) for piece in incident.evidence],
         "stacks": [_stacks_json(kind) for kind in incident.stacks],
+        "fleet": fleet,
         "next_step": incident.next_step,
     }
 

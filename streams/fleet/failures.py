@@ -194,7 +194,7 @@ def _at_node(seen: Seen, node: str, members: list[Told]) -> Failure | None:
         return Failure(reason=reason, kind="fleet", name="", members=members, verdict="ambiguous")
     there = seen.on([node]) | {one.job for one in members}
     elsewhere = _elsewhere(seen, members, [node], there)
-    if not _stands_out(seen, members, there, elsewhere, seen.shared_nodes):
+    if not _stands_out(seen, members, [node], elsewhere, seen.shared_nodes):
         return None
     devices = set.intersection(*(set(one.incident.devices) for one in members))
     held_against = seen.jobs - there - elsewhere or any(len(seen.running.get(one.job, ())) > 1 for one in members)
@@ -226,13 +226,20 @@ def _elsewhere(seen: Seen, members: list[Told], nodes: Collection[str], there: s
     }
 
 
-def _stands_out(seen: Seen, members: list[Told], there: set[str], elsewhere: set[str], places: int) -> bool:
-    """Whether chance does not explain that the jobs at one of so many places are hit, among all that are."""
+def _stands_out(seen: Seen, members: list[Told], nodes: Collection[str], elsewhere: set[str], places: int) -> bool:
+    """Whether chance does not explain that jobs point at one of so many places, among all that are hit alike.
+
+    By chance any jobs are hit, and each points at any of its nodes.
+    """
     if not elsewhere:
         return True
+    there = seen.on(nodes) | {one.job for one in members}
     jobs = len(seen.jobs | there | elsewhere)
-    hit = len(members) + len(elsewhere)
-    return places * hit_by_chance(jobs, hit, len(there), len(members)) <= MOST_BY_CHANCE
+    likely = hit_by_chance(jobs, len(members) + len(elsewhere), len(there), len(members))
+    for one in members:
+        own = seen.running.get(one.job, frozenset())
+        likely *= max(len(own & set(nodes)), 1) / max(len(own), 1)
+    return places * likely <= MOST_BY_CHANCE
 
 
 def _verdict(members: list[Told]) -> Verdict:
@@ -253,7 +260,7 @@ def _of_switches(seen: Seen, free: list[Told]) -> list[Failure]:
             there = seen.on(nodes) | {one.job for one in members}
             elsewhere = _elsewhere(seen, members, nodes, there)
             places = len(set(seen.switches.values()))
-            if len(hit) < LEAST_JOBS or not _stands_out(seen, members, there, elsewhere, places):
+            if len(hit) < LEAST_JOBS or not _stands_out(seen, members, nodes, elsewhere, places):
                 continue
             found.append(
                 Failure(

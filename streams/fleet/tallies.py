@@ -148,11 +148,13 @@ class Tallies:
         )
 
     def context(self, node: str, time: int) -> list[str]:
-        """The history of a node in words, where there is any."""
+        """The history of a node in words, where there is more of it than what is failing now."""
         tally = self.state.nodes.get(node)
         if tally is None or not tally.counted:
             return []
         tally.until(time)
+        if tally.counted == 1 and tally.days < TOLD_AGAIN_DAYS:
+            return []
         self.state.whole.until(time)
         return [said_history(node, tally, self.state.whole)]
 
