@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import sink_support as support
 
+from schemas.results import JobIncident
 from sinks.clickhouse import Client, open_client
 from sinks.errors import SinkError
 from sinks.migrate import Migration, migrate, migrations
@@ -59,7 +60,7 @@ def test_incidents_latest_has_the_newest_revision_only(client: Client) -> None:
 
 
 def test_incidents_with_fleet_says_of_which_one_of_several_jobs_each_is_part(client: Client) -> None:
-    member = support.results.JobIncident(job="job1", attempt="0", incident="i1")
+    member = JobIncident(job="job1", attempt="0", incident="i1")
     whole = support.incident(id="f1", job="-", attempt="", summary="hang of 2 jobs", members=[member])
     gone = msgspec.structs.replace(whole, id="f2", revision=2, members=[])
     log = support.MemoryLog()
