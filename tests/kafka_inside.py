@@ -13,7 +13,7 @@ from sinks.clickhouse import open_client
 from sinks.live import LiveSink, Pace
 from sinks.migrate import migrate
 from sinks.sink import SINK_TOPICS
-from streams.live import Limits, LiveStages, StageName
+from streams.live import INPUTS, Limits, LiveStages, StageName
 from streams.log.kafka_group import KafkaGroup
 from streams.log.kafka_snapshots import KafkaSnapshots
 from streams.log.memory import MemoryLog
@@ -36,8 +36,8 @@ def drain(live: Pipeline, *running: LiveStages) -> None:
 
 
 def processed(live: Pipeline) -> None:
-    """Both stages over all that is there."""
-    for stage in ("rank", "job"):
+    """All stages over all that is there."""
+    for stage in INPUTS:
         drain(live, stages(live, stage))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rankwatch.text import console, headline, print_incident
 from schemas.codec import decode, encode, headers
 from schemas.events import Batch, Tick
+from schemas.fleet import FleetReport
 from schemas.results import DeadLetter, Progress, Window
 from schemas.topics import RAW_KINDS, RAW_TOPICS, STAMPED
 from sinks.rows import blocks_of, dead_letter_block
@@ -20,7 +22,7 @@ from streams.report import as_json
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "schemas" / "examples"
 CONFIG = StreamConfig()
-DERIVED = ("window", "late", "template", "library", "anomaly", "merged_stacks", "incident")
+DERIVED = ("window", "late", "template", "library", "anomaly", "merged_stacks", "incident", "node_history")
 
 
 def versions(kind: str) -> list[Path]:
@@ -89,6 +91,21 @@ def test_a_window_example_goes_through_the_job_stage(path: Path) -> None:
     assert {template.job for template in records(log, "templates")} == {window.identity.job}
 
 
+@pytest.mark.parametrize("path", every(["fleet_report"]), ids=name)
+def test_reports_like_the_example_go_through_the_fleet_stage(path: Path) -> None:
+    report: FleetReport = example(path)
+    log = MemoryLog(1)
+    for job in ("run-11", "run-12"):
+        one = msgspec.structs.replace(report, job=job, id=job)
+        log.append("fleet", one.cluster.encode(), encode(one), headers("fleet_report"), one.end)
+    log.append("fleet", b"", encode(Progress(partition=0, end=report.end)), headers("progress"), report.end, 0)
+    Driver(log, CONFIG).run()
+    assert records(log, "dead-letters") == []
+    (whole,) = records(log, "incidents")
+    assert [member.job for member in whole.members] == ["run-11", "run-12"]
+    assert [one.node for one in records(log, "node.history")] == ["node02"]
+
+
 @pytest.mark.parametrize("path", every(list(DERIVED)), ids=name)
 def test_a_derived_example_becomes_rows(path: Path) -> None:
     blocks = blocks_of(path.parent.name, example(path), "run", 1)
@@ -114,6 +131,6 @@ def test_an_incident_example_is_shown(path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_every_kind_is_taken_by_some_operator() -> None:
-    here = {*RAW_KINDS.values(), *DERIVED, "dead_letter", "progress", "tick"}
+    here = {*RAW_KINDS.values(), *DERIVED, "dead_letter", "progress", "tick", "fleet_report"}
     elsewhere = {"notice", "snapshot", "deployment"}
     assert {path.name for path in EXAMPLES.iterdir()} == here | elsewhere

@@ -108,6 +108,7 @@ def test_kills_at_random_moments_change_nothing(seed: int, kafka: str, tmp_path:
     commands = {
         "rank": ("worker", "--stage", "rank"),
         "job": ("worker", "--stage", "job"),
+        "fleet": ("worker", "--stage", "fleet"),
         "sink": ("sink", "--clickhouse", dsn),
     }
     with pipeline(kafka, tmp_path, partitions=2) as live:

@@ -13,6 +13,7 @@ from streams_support import JOBS, JUDGED, SHARED, said
 from producers.recording import Recording, merged, read_recording
 from rankwatch import diagnose
 from rankwatch.demo import bundled_recording
+from streams.live import INPUTS
 
 pytestmark = pytest.mark.xdist_group("kafka")
 TOPICS = ("windows", *JUDGED)
@@ -51,7 +52,7 @@ def test_two_workers_say_of_three_jobs_at_once_what_diagnose_says(kafka: str, tm
         live.publish(recording)
         check(live, recording)
         shares = [owned(metrics_at(address)) for address in addresses]
-        for stage in ("rank", "job"):
+        for stage in INPUTS:
             assert all(share[stage] for share in shares), f"both workers have work: {shares}"
             assert sorted(shares[0][stage] + shares[1][stage]) == ["0", "1", "2", "3"], shares
 
@@ -59,7 +60,7 @@ def test_two_workers_say_of_three_jobs_at_once_what_diagnose_says(kafka: str, tm
 def owned(samples: dict[str, float]) -> dict[str, list[str]]:
     """Partition numbers by stage."""
     names = [name for name in samples if name.startswith("rankwatch_open_windows{")]
-    return {stage: [name.split('"')[1] for name in names if f'stage="{stage}"' in name] for stage in ("rank", "job")}
+    return {stage: [name.split('"')[1] for name in names if f'stage="{stage}"' in name] for stage in INPUTS}
 
 
 def test_one_worker_drains_a_backlog_partition_after_partition(kafka: str, tmp_path: Path) -> None:

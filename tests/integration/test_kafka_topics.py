@@ -111,9 +111,9 @@ def test_what_the_cluster_refuses_is_one_line(kafka: str, tmp_path: Path) -> Non
 def test_stages_that_run_cannot_be_forgotten(live: Pipeline) -> None:
     store = KafkaSnapshots(live.log)
     store.save(snapshot(1))
-    groups = [live.settings.full(stage) for stage in ("rank", "job")]
+    groups = [live.settings.full(stage) for stage in ("rank", "job", "fleet")]
     assert groups_with_members(live.settings, groups) == []
-    members = [KafkaGroup(live.settings, stage, ["windows"]) for stage in ("job", "rank")]
+    members = [KafkaGroup(live.settings, stage, ["windows"]) for stage in ("fleet", "job", "rank")]
     for one in members:
         until(lambda one=one: bool(one.poll(1, 0.5)) or bool(one._consumer.assignment()))
     code, said = printed(live, "forget")
@@ -125,7 +125,8 @@ def test_stages_that_run_cannot_be_forgotten(live: Pipeline) -> None:
     assert store.load("rank", 1) == snapshot(1)
     members.pop().close()
     assert groups_with_members(live.settings, groups) == groups[1:]
-    members.pop().close()
+    for one in members:
+        one.close()
     assert printed(live, "forget")[0] == 0
     assert store.load("rank", 1) is None
 

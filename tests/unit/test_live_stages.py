@@ -51,7 +51,7 @@ def test_workers_say_exactly_what_the_driver_says(job: str) -> None:
     assert said(log, TOPICS) == said(expected, TOPICS)
 
 
-@pytest.mark.parametrize("job", ["hang", "restart", "spanning", "two at once"])
+@pytest.mark.parametrize("job", ["hang", "restart", "spanning", "two at once", "one node"])
 @pytest.mark.parametrize(
     ("manners", "moves", "deaths"),
     [(ODD, 0.0, 0.0), (GOOD, 0.2, 0.0), (ODD, 0.1, 0.05), (Manners(most=3, again=0.3, skip=0.3), 0.02, 0.02)],
@@ -78,7 +78,7 @@ def test_a_recorded_job_is_judged_alike_by_three_workers_that_come_and_go() -> N
     assert folded(log)["incidents"]
 
 
-@pytest.mark.parametrize("stage", ["rank", "job"])
+@pytest.mark.parametrize("stage", INPUTS)
 def test_what_is_owned_begins_at_its_snapshot_or_at_the_start(stage: StageName) -> None:
     log, store = written_log(hanging("hang", 4).recording, 3), MemorySnapshots()
     run(log)

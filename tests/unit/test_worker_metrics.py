@@ -8,7 +8,7 @@ from streams_support import CONFIG, at, hanging, lines, put, run, tick, written_
 
 from schemas.codec import headers
 from schemas.topics import RAW_TOPICS
-from streams.live import LiveStages, StageName
+from streams.live import INPUTS, LiveStages, StageName
 from streams.log.memory import MemoryLog
 from streams.metrics import BATCH_BYTES, DECLARED, WorkerMetrics
 from streams.snapshots import MemorySnapshots
@@ -38,19 +38,19 @@ def eventful() -> MemoryLog:
     return log
 
 
-def test_a_worker_of_both_stages_declares_every_metric_exactly_once_in_valid_text() -> None:
+def test_a_worker_of_all_stages_declares_every_metric_exactly_once_in_valid_text() -> None:
     log, store = written_log(hanging("hang", 4).recording, 2), MemorySnapshots()
     run(log)
-    parts = [(worker(log, stage, {0, 1}, store), Vitals()) for stage in ("rank", "job")]
+    parts = [(worker(log, stage, {0, 1}, store), Vitals()) for stage in INPUTS]
     text = exposed(WorkerMetrics(parts))
     names = {one.name for one in DECLARED} | {BATCH_BYTES[0]}
     for word in ("HELP", "TYPE"):
         assert declared(text, word) == dict.fromkeys(names, 1)
     found = samples(text)
-    assert {dict(labels)["stage"] for _, labels in found} == {"rank", "job"}
+    assert {dict(labels)["stage"] for _, labels in found} == set(INPUTS)
 
 
-@pytest.mark.parametrize("stages", [(), ("rank",), ("job",), ("rank", "job")])
+@pytest.mark.parametrize("stages", [(), ("rank",), ("job",), ("fleet",), tuple(INPUTS)])
 def test_every_metric_is_declared_also_where_nothing_is_owned(stages: tuple[StageName, ...]) -> None:
     log = MemoryLog(1)
     parts = [(LiveStages(stage, log, MemorySnapshots(), CONFIG), Vitals()) for stage in stages]

@@ -1,0 +1,102 @@
+"""How people are told of which incident of several jobs each is part: reports, pages and the feed."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+import sink_support as support
+from streams_support import JOBS
+
+from rankwatch import diagnose
+from rankwatch.feed import Feed
+from rankwatch.page import page
+from rankwatch.text import console, print_diagnosis
+from rankwatch.text_fleet import SHOWN_JOBS, jobs_of, whose
+from schemas.codec import encode, headers
+from schemas.ports import Entry
+from schemas.results import Incident, JobIncident
+from streams import memberships as module
+from streams.memberships import Memberships, memberships
+
+
+def one_of(job: str, **changes: object) -> Incident:
+    return support.incident(job=job, id=f"of {job}", **changes)
+
+
+def whole_of(*jobs: str, revision: int = 1, **changes: object) -> Incident:
+    members = [JobIncident(job=job, attempt="0", incident=f"of {job}") for job in jobs]
+    changes = {"id": "f1", "job": "-", "attempt": "", "members": members, "cluster": "east", **changes}
+    return support.incident(revision, **changes)
+
+
+def test_the_newest_revision_says_who_is_a_member() -> None:
+    known = Memberships()
+    assert known.take(one_of("a")) == []
+    assert known.of(one_of("a")) == ""
+    assert known.take(whole_of("a", "b")) == [("a", "of a"), ("b", "of b")]
+    assert known.take(whole_of("a", "b", "c", revision=2)) == [("c", "of c")]
+    assert known.take(whole_of("a")) == [], "an old revision that comes again"
+    assert [known.of(one_of(job)) for job in "abcd"] == ["f1", "f1", "f1", ""]
+    known.take(whole_of("b", revision=3))
+    assert [known.of(one_of(job)) for job in "abc"] == ["", "f1", ""]
+    known.take(whole_of(revision=4))
+    assert known.of(one_of("b")) == ""
+
+
+def test_a_member_that_went_over_to_another_stays_there() -> None:
+    found = memberships([whole_of("a", "b"), whole_of("a", "b", "c", id="f2"), whole_of(revision=2)])
+    assert [found.of(one_of(job)) for job in "abc"] == ["f2"] * 3
+
+
+def test_members_are_forgotten_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 4)
+    found = memberships(whole_of(f"a{n}", f"b{n}", id=f"f{n}") for n in range(100))
+    assert found.of(one_of("a99")) == "f99"
+    assert found.of(one_of("a0")) == ""
+    assert len(found._whole) <= 4
+
+
+def test_whose_an_incident_is() -> None:
+    assert whose(one_of("a")) == "job a"
+    assert whose(whole_of("a", "b")) == "2 jobs of cluster east"
+    assert whose(whole_of("a", "b", cluster="")) == "2 jobs"
+    assert whose(whole_of()) == "several jobs of cluster east"
+    jobs = [f"j{number}" for number in range(SHOWN_JOBS + 3)]
+    assert jobs_of(whole_of(*jobs)) == f"{', '.join(jobs[:SHOWN_JOBS])} and 3 more"
+
+
+def shown(records: list[Incident], capsys: pytest.CaptureFixture[str], *, as_json: bool = False) -> list[str]:
+    feed = Feed(as_json=as_json)
+    for at, one in enumerate(records):
+        feed.show([("incidents", Entry(at, b"", encode(one), headers("incident"), 0))])
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_feed_says_it_of_members_and_below_what_they_are_part_of(capsys: pytest.CaptureFixture[str]) -> None:
+    later = msgspec.structs.replace(one_of("a"), revision=2)
+    lines = shown([one_of("a"), one_of("b"), whole_of("a", "b"), later], capsys)
+    told = [line.strip() for line in lines if "part of" in line]
+    assert told == [
+        "job a, incident of a: part of fleet incident f1",
+        "job b, incident of b: part of fleet incident f1",
+        "part of fleet incident f1",
+    ]
+    assert "2 jobs of cluster east" in next(line for line in lines if "f1" in line and "part of" not in line)
+    as_json = [
+        json.loads(line)["fleet"] for line in shown([whole_of("a"), one_of("a"), one_of("c")], capsys, as_json=True)
+    ]
+    assert as_json == ["", "f1", ""]
+
+
+def test_reports_say_it(capsys: pytest.CaptureFixture[str]) -> None:
+    found = diagnose.run(JOBS["one node"]())
+    whole, *rest = found.incidents
+    assert (whole.job, len(whole.members), len(rest)) == ("-", 3, 3)
+    assert {one["fleet"] for one in diagnose.as_json(found)["incidents"]} == {"", whole.id}
+    print_diagnosis(console(), found)
+    text = capsys.readouterr().out
+    assert text.count(f"part of    fleet incident {whole.id}") == 3
+    assert "jobs       dead-0, dead-1, dead-2" in text
+    assert page(found).count(f"<dt>part of</dt><dd>fleet incident {whole.id}</dd>") == 3
