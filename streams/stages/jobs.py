@@ -11,7 +11,8 @@ from schemas.results import Axis, Exit, HardwareChange, Incident, MergedStacks, 
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
-from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.incidents.book import IncidentBook
+from streams.incidents.opened import IncidentBookState
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
