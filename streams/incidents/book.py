@@ -41,10 +41,14 @@ _KIN = {STANDSTILL: (STANDSTILL, MEMORY), MEMORY: (STANDSTILL, MEMORY)}
 
 
 class IncidentBook:
-    """Takes the anomalies of closed windows in order; returns the revisions that they cause."""
+    """Takes the anomalies of closed windows in order; returns the revisions that they cause.
+
+    ``errors`` are by incident the signatures of what those printed who failed, of the last revisions returned.
+    """
 
     def __init__(self, state: IncidentBookState) -> None:
         self.state = state
+        self.errors: dict[str, list[str]] = {}
 
     def close(
         self,
@@ -67,18 +71,18 @@ class IncidentBook:
         for incident in self.state.incidents:
             if stacks is not None and incident.family == STANDSTILL:
                 incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
-        drafts = [self._draft(self._resumed(one, view, window), view, window, suspicious) for one in self._opened()]
+        drafts = [
+            self._draft(self._resumed(one, view, window), view, window, suspicious)
+            for one in list(self.state.incidents)
+        ]
         return self._publish(drafts, view, window)
 
     def end(self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious) -> list[Incident]:
         """The attempt is forgotten: its open incidents end, since nothing is heard of it any more."""
-        drafts = [self._draft(one, view, window, suspicious, ending=True) for one in self._opened()]
+        drafts = [self._draft(one, view, window, suspicious, ending=True) for one in list(self.state.incidents)]
         revisions = self._publish(drafts, view, window)
         self.state.incidents = []
         return revisions
-
-    def _opened(self) -> list[Open]:
-        return list(self.state.incidents)
 
     def _join(self, anomalies: list[Anomaly], view: AttemptView) -> None:
         """Each finding joins an open incident, opens one, or is kept as information for one to come."""
@@ -160,14 +164,24 @@ class IncidentBook:
             library=window.contrast.library if window.contrast else "",
             stacks=before_failures(incident.stacks, incident.anomalies),
         )
-        return Draft(incident=incident, says=composed, near_ns=situation.quiet_ns)
+        return Draft(incident=incident, says=self._keyed(incident, composed), near_ns=situation.quiet_ns)
+
+    def _keyed(self, incident: Open, says: Incident) -> Incident:
+        """Under the attempt's key, which notices have, if it is the first that stands still or fails; else its own."""
+        if not self.state.announced and incident.family == STANDSTILL:
+            self.state.announced = incident.first
+        if self.state.announced == incident.first:
+            return says
+        return msgspec.structs.replace(says, notification_key=stable_id("notification", says.job, says.id))
 
     def _publish(self, drafts: Sequence[Draft], view: AttemptView, window: AttemptWindow) -> list[Incident]:
         """Say what changed once it is known which of them prove one; what is over is no longer kept as open."""
-        revisions = []
+        revisions: list[Incident] = []
+        self.errors = {}
         for incident, says in merged_revisions(drafts, self.state.rested):
             if incident.latest is None or differs(incident.latest, says):
                 incident.latest = says
+                self.errors[says.id] = incident.errors
                 revisions.append(says)
         over = [one.incident for one in drafts if one.is_over]
         self.state.incidents = [one for one in self.state.incidents if one not in over]

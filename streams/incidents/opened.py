@@ -10,6 +10,8 @@ from streams.regular_lines import Regular
 
 KEPT_ANOMALIES = 60
 KEPT_TAKEN = 20
+ERRORS = frozenset({"own_error", "rank_fault", "node_fault", "unplaced_error", "unplaced_besides"})
+"""Grounds of lines that say of themselves that something has failed."""
 
 
 class Open(msgspec.Struct, kw_only=True):
@@ -46,6 +48,14 @@ class Open(msgspec.Struct, kw_only=True):
         """The end of the window in which it last showed (ns); information alone shows nothing."""
         return max((one.end for one in self.anomalies if one.severity != "info"), default=self.anomalies[0].end)
 
+    @property
+    def errors(self) -> list[str]:
+        """Signatures of what those printed whom blame names, or else of all errors that it found."""
+        found = [one for one in self.anomalies if one.grounds in ERRORS and one.severity != "info"]
+        named = {one.rank for one in self.latest.suspects} if self.latest is not None else set()
+        theirs = [one for one in found if named & {suspect.rank for suspect in one.suspects}]
+        return sorted({signature for one in theirs or found for signature in one.templates})
+
     def join(self, anomalies: list[Anomaly]) -> None:
         """Take in what was found."""
         self.anomalies = trimmed([*self.anomalies, *anomalies], KEPT_ANOMALIES)
@@ -58,6 +68,7 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
     hardware, which may be some minutes older than what they lead to. ``rested`` are incidents that were over of late
     though the attempt goes on: what shows now and then may not be over. ``timed`` is the end of the last window in
     which most ranks said how long their own work takes; ``regular`` are the lines that the attempt prints in a rhythm.
+    ``announced`` is the first finding of the incident whose alert is that of the attempt, which notices announce.
     """
 
     incidents: list[Open] = []
@@ -67,6 +78,7 @@ class IncidentBookState(msgspec.Struct, kw_only=True):
     rested: list[Open] = []
     timed: int = 0
     regular: dict[str, Regular] = {}
+    announced: str = ""
 
 
 def trimmed(anomalies: list[Anomaly], most: int) -> list[Anomaly]:

@@ -10,6 +10,7 @@ import pytest
 from detection_support import anomaly, at, closed, ended, healthy, new_view, series, still
 
 from schemas.events import Frame
+from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.incidents import book
 from streams.incidents.book import KEPT_SUPPORT, IncidentBook
@@ -443,6 +444,16 @@ def test_a_hang_that_was_over_and_shows_again_goes_on_under_its_id() -> None:
         (3, "open", at(39)),
         (4, "resolved", at(39)),
     ]
+
+
+def test_an_incident_beside_the_one_that_notices_announce_has_an_alert_of_its_own() -> None:
+    story = Story()
+    (slow,) = story.close(story.here("slow_and_changed", [3]), window=iterating)
+    (failed,) = story.close(story.here("own_error", [6], onset=20), window=iterating)
+    assert failed.notification_key == notification_key(failed.job, failed.attempt) != slow.notification_key
+    story.restored()
+    (again,) = story.close(story.here("cascade", [], rest(6), subject="c"))
+    assert again.notification_key == failed.notification_key
 
 
 def test_what_has_come_back_several_times_is_not_over_at_once() -> None:
