@@ -44,7 +44,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The ranks that are ``slow`` by one timer, and beside what they are seen.
 
     ``more`` are slow as well but not shown; more than a share of ``crowd`` of their peers are too many. ``step_ns`` is
-    how long a step takes, ``steps`` are those by which who is slow was judged.
+    how long a step takes, ``steps`` are those by which who is slow was judged. ``others`` are slow since another time.
     """
 
     view: AttemptView
@@ -57,6 +57,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     step_ns: int
     bounds: Bounds
     crowd: float
+    others: list[int] = []
 
     @cached_property
     def table(self) -> StepTable:
@@ -122,7 +123,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return True
         if any(isinstance(one, Recurring) for one in self.slow):
             return stand_out_too(self.table, self.ranks, self.steps)
-        return bool(changed_alike(self.table, self.ranks, self.steps))
+        alike = changed_alike(self.table, self.ranks, self.steps)
+        return any(rank not in self.others for rank in alike)
 
 
 def _moves(case: Case) -> bool:

@@ -17,7 +17,7 @@ from streams.detectors.registry import JobDetector, register
 from streams.innocence import Case, grounds_of, grounds_of_place
 from streams.places import Place, places_of
 from streams.robust import Bounds
-from streams.slow_at_times import recurring
+from streams.slow_at_times import Recurring, recurring
 from streams.slow_beside import with_its_group
 from streams.slow_cost import are_waited_for, with_costs
 from streams.slow_episodes import Episodes
@@ -30,6 +30,7 @@ from streams.slow_ranks import (
     standing_out,
     standings,
 )
+from streams.slow_together import by_beginning
 from streams.stall import over
 from streams.step_tables import StepTables, is_own, timer_of
 from streams.steps import StepColumns, StepTable
@@ -114,7 +115,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         self._tables = StepTables(self.config.warm_up_steps, self.state.tables)
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
-        """At most one finding a table and window; the slow ranks of one timer stand in it together."""
+        """The slow ranks of one timer stand in one finding, unless some became so long after others elsewhere."""
         self._tables.collect(view, window)
         # What holds waiting tells nothing unless others time theirs.
         waits, mixed = self._tables.of("wait"), self._tables.of("mixed")
@@ -125,8 +126,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         step = view.clock.step_ns
         if over(view) or step is None:
             return []
-        found = [self._contrast(view, window, key, step) for key in judged]
-        return [one for one in found if one is not None]
+        return [one for key in judged for one in self._contrast(view, window, key, step)]
 
     def _settle(self, table: StepTable) -> int:
         return table.settle(table.reported_by_all(self.config.patience_windows), self.config.history_steps)
@@ -138,7 +138,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             flag_steps(table, view.peer_groups(), self.config.bounds, table.judged - ready)
         return ready > 0
 
-    def _contrast(self, view: AttemptView, window: AttemptWindow, key: str, step: int) -> Anomaly | None:
+    def _contrast(self, view: AttemptView, window: AttemptWindow, key: str, step: int) -> list[Anomaly]:
         table, config, groups = self._tables[key], self.config, view.peer_groups()
         out = standing_out(table, groups, config.steps, config.share)
         apart = {rank for ranks in out for rank in ranks}
@@ -159,10 +159,14 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         told = {*known.ranks, *(one.rank for one in slow)}
         place = self._shifted_place(view, key, told, longest, step) if is_own(key) else None
         if place is not None:
-            return self._of_a_place(view, window, key, *place, step)
+            return [self._of_a_place(view, window, key, *place, step)]
         self.state.shifted.pop(key, None)
         known.note(slow, table.total, config.steps, config.bounds.ratio)
-        return self._finding(view, window, key, slow, more, step) if slow else None
+        if not slow:
+            return []
+        together = more or known.has_moved(table.total) or any(isinstance(one, Recurring) for one in slow)
+        parts = [slow] if together else by_beginning(slow, known, view, step, window.end - window.start)
+        return [self._finding(view, window, key, part, slow, more, step) for part in parts]
 
     def _that_matter(
         self, view: AttemptView, key: str, slow: list[Standing], known: Episodes, longest: float, step: int
@@ -183,8 +187,16 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
         return with_its_group(view, table, slow, config.steps, config.bounds)
 
     def _finding(
-        self, view: AttemptView, window: AttemptWindow, key: str, slow: list[Standing], more: int, step: int
+        self,
+        view: AttemptView,
+        window: AttemptWindow,
+        key: str,
+        slow: list[Standing],
+        all_slow: list[Standing],
+        more: int,
+        step: int,
     ) -> Anomaly:
+        """What is said of those that are ``slow`` since about one time, among all that are."""
         config = self.config
         case = Case(
             view=view,
@@ -197,18 +209,21 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             step_ns=step,
             bounds=config.bounds,
             crowd=config.rotating,
+            others=[one.rank for one in all_slow if one not in slow],
         )
         grounds = grounds_of(case)
         named = [one for one in slow if one.rank not in case.waiting] if grounds in SINGLED_OUT else []
-        ranks = set(case.ranks)
+        ranks = {one.rank for one in all_slow}
         mates = [one for one in case.replica if one.rank not in ranks] if grounds == "slow_replica" else []
         shown = [*named, *mates]
         first = self.state.slow[key].first([one.rank for one in named or slow])
         impact = max(one.cost(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
+        known = self.state.slow[key]
+        later = known.first(case.ranks) is not known.first([one.rank for one in all_slow])
         return self.anomaly(
             window,
-            key,
+            f"{key}|{first.iteration}" if later else key,
             onset=first.time,
             axis="space",
             layer="metric",

@@ -1,85 +1,54 @@
-"""The incidents of one attempt: which anomalies belong together, and their revisions as windows close."""
+"""The incidents of one attempt: their findings, and their revisions as windows close.
+
+Which finding belongs to which incident, which two prove one, which is a former one that shows again, and when one is
+over are decisions of modules of their own; here they are asked in order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate
+from schemas.results import Anomaly, Axis, Incident, MergedStacks, SuspiciousTemplate
 from streams.detectors.registry import is_supporting
-from streams.incidents.blame import GROWTH, decide
+from streams.incidents.blame import decide
 from streams.incidents.compose import compose
-from streams.incidents.decision import Decision, Reason, ranks_of
-from streams.incidents.hardware_beside import beside, kept, stands_beside, working
-from streams.incidents.resolution import Resolution
-from streams.incidents.situation import Situation, margin_ns
-from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
-from streams.regular_lines import Regular, repeated_by, with_printed
-from streams.stall import StallRule, over, silence_ns
-from streams.timers import kind_of_timer
+from streams.incidents.decision import Decision, ranks_of
+from streams.incidents.flaps import AGAIN, again, reopened, rested
+from streams.incidents.hardware_beside import beside, kept, stands_beside
+from streams.incidents.joining import MEMORY, OPENS, STANDSTILL, Why, beside_of, family_of, joined
+from streams.incidents.merging import merged_revisions
+from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState, Open, trimmed
+from streams.incidents.resolution import Resolution, resolution_of
+from streams.incidents.revising import Draft, differs
+from streams.incidents.situated import course_of, has_passed, has_timers, held, situation_of
+from streams.incidents.situation import margin_ns
+from streams.incidents.stacks_seen import before_failures, with_those
+from streams.incidents.standstill import CONTEXT_NS as LOOK_BACK_NS
+from streams.regular_lines import with_printed
 from streams.view import AttemptView, AttemptWindow
 
 Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[SuspiciousTemplate]]
 """Suspicious templates by view, onset and suspects; last, signatures that supporting findings point at."""
 
-FAMILY = {"hang": "standstill", "crash": "standstill", "memory": "standstill"}
-KEPT_ANOMALIES = 60
 KEPT_SUPPORT = 20
 CONTEXT_NS = 30_000_000_000
 STANDING_WINDOWS = 9
-MOST_LULLED = 8
-LULLS = 2
-"""For so many times as long as it once did not show a slowdown is not over."""
-MOST_HEARD = 32
-"""Of more ranks that are suspected nobody is named by what one of them prints."""
-
-
-class Open(msgspec.Struct, kw_only=True):
-    """An incident's anomalies and its latest revision. The first anomaly is kept for good: it is the id.
-
-    ``support`` are findings of supporting detectors from shortly before it on, of whatever family; ``stacks`` is what
-    stacks said first and of late; ``repeated`` when those whom it suspects last printed what they had printed before,
-    ``told`` the end of the window in which they last said how long their own work takes. ``lull`` is how long it once
-    did not show and was not over (ns).
-    """
-
-    first: str
-    family: str
-    anomalies: list[Anomaly]
-    support: list[Anomaly] = []
-    stacks: list[StacksSeen] = []
-    repeated: dict[int, int] = {}
-    told: dict[int, int] = {}
-    latest: Incident | None = None
-    quiet: int = 0
-    lull: int = 0
-
-
-class IncidentBookState(msgspec.Struct, kw_only=True):
-    """Open incidents, in the order in which they began, and information that none has taken up yet.
-
-    ``support`` are the latest findings of supporting detectors, for an incident to come; ``hardware`` are changes of
-    hardware, which may be some minutes older than what they lead to. ``lulled`` are slowdowns that no longer showed:
-    what is slow now and then may not be over. ``timed`` is the end of the last window in which
-    most ranks said how long their own work takes; ``regular`` are the lines that the attempt prints in a rhythm.
-    """
-
-    incidents: list[Open] = []
-    context: list[Anomaly] = []
-    support: list[Anomaly] = []
-    hardware: list[Anomaly] = []
-    lulled: list[Open] = []
-    timed: int = 0
-    regular: dict[str, Regular] = {}
+_KIN = {STANDSTILL: (STANDSTILL, MEMORY), MEMORY: (STANDSTILL, MEMORY)}
+"""Information of which families is context of an incident; that of all others is of their own."""
 
 
 class IncidentBook:
-    """Takes the anomalies of closed windows in order; returns the revisions that they cause."""
+    """Takes the anomalies of closed windows in order; returns the revisions that they cause.
+
+    ``errors`` are by incident the signatures of what those printed who failed, of the last revisions returned.
+    """
 
     def __init__(self, state: IncidentBookState) -> None:
         self.state = state
+        self.errors: dict[str, list[str]] = {}
 
     def close(
         self,
@@ -93,82 +62,96 @@ class IncidentBook:
 
         ``stacks`` is where everybody is, while the attempt stands still.
         """
-        for anomaly in anomalies:
-            if not is_supporting(anomaly.detector) and not stands_beside(anomaly):
-                self._join(anomaly)
-        if _has_timers(view, window):
+        self._join([one for one in anomalies if not is_supporting(one.detector) and not stands_beside(one)], view)
+        if has_timers(view, window):
             self.state.timed = window.end
         self.state.hardware = kept(self.state.hardware, anomalies)
         self.state.regular = with_printed(self.state.regular, window.printed)
         self._support([anomaly for anomaly in anomalies if is_supporting(anomaly.detector)])
         for incident in self.state.incidents:
-            if stacks is not None and incident.family == "standstill":
+            if stacks is not None and incident.family == STANDSTILL:
                 incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
-        revisions = []
-        for incident in self.state.incidents:
-            revision = self._revise(incident, view, window, suspicious)
-            if revision is not None:
-                incident.latest = revision
-                revisions.append(revision)
-        # What is resolved is published; a like finding later is a new incident, unless it began in this one.
-        quiet = [one for one in self.state.incidents if _resolved(one) and _is_lulled(one)]
-        self.state.lulled = [*self.state.lulled, *quiet][-MOST_LULLED:]
-        self.state.incidents = [one for one in self.state.incidents if not _resolved(one)]
+        drafts = [
+            self._draft(self._resumed(one, view, window), view, window, suspicious)
+            for one in list(self.state.incidents)
+        ]
+        return self._publish(drafts, view, window)
+
+    def end(self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious) -> list[Incident]:
+        """The attempt is forgotten: its open incidents end, since nothing is heard of it any more."""
+        drafts = [self._draft(one, view, window, suspicious, ending=True) for one in list(self.state.incidents)]
+        revisions = self._publish(drafts, view, window)
+        self.state.incidents = []
         return revisions
 
-    def _join(self, anomaly: Anomaly) -> None:
-        family = FAMILY.get(anomaly.symptom, anomaly.symptom)
-        joined = next((one for one in reversed(self.state.incidents) if one.family == family), None)
-        joined = joined or self._again(anomaly)
-        if joined is not None:
-            joined.anomalies = _trimmed([*joined.anomalies, anomaly], KEPT_ANOMALIES)
-        elif anomaly.severity == "info":
-            # Information opens nothing; it is remembered for an incident to come.
-            self.state.context = [*self.state.context, anomaly][-KEPT_ANOMALIES:]
-        else:
-            context = [
-                one
-                for one in self.state.context
-                if FAMILY.get(one.symptom, one.symptom) == family and one.end >= anomaly.start - CONTEXT_NS
-            ]
-            support = [one for one in self.state.support if one.end >= anomaly.start - _context_ns(one)]
-            anomalies = [anomaly, *context[-KEPT_ANOMALIES // 4 :]]
-            self.state.incidents.append(
-                Open(first=anomaly.id, family=family, anomalies=anomalies, support=support),
-            )
+    def _join(self, anomalies: list[Anomaly], view: AttemptView) -> None:
+        """Each finding joins an open incident, opens one, or is kept as information for one to come."""
+        if not anomalies:
+            return
+        together = beside_of(anomalies, view.clock.step_ns or 0)
+        stands = [held(one) for one in self.state.incidents]
+        for anomaly in anomalies:
+            decided = joined(anomaly, stands, together)
+            if decided.into is not None:
+                incident = self.state.incidents[decided.into]
+                incident.join([anomaly])
+                if decided.why is Why.ITS_MEMORY:
+                    incident.family = STANDSTILL
+                stands[decided.into] = held(incident)
+            elif decided.why in OPENS:
+                self.state.incidents.append(self._new(anomaly))
+                stands.append(held(self.state.incidents[-1]))
+            else:
+                self.state.context = [*self.state.context, anomaly][-KEPT_ANOMALIES:]
 
-    def _again(self, anomaly: Anomaly) -> Open | None:
-        """The slowdown of the same ranks that no longer showed, where this finding began before that was said."""
-        for one in self.state.lulled if anomaly.severity != "info" else ():
-            ranks = ranks_of(one.latest.suspects) if one.latest else set()
-            if one.latest and ranks & ranks_of(anomaly.suspects) and anomaly.onset < one.latest.published:
-                shown = max(other.end for other in one.anomalies if other.severity != "info")
-                one.lull = max(one.lull, anomaly.end - shown)
-                self.state.lulled = [other for other in self.state.lulled if other is not one]
-                self.state.incidents.append(one)
-                return one
-        return None
+    def _new(self, anomaly: Anomaly) -> Open:
+        """An incident that begins with a finding, with what was found before and may have to do with it."""
+        family = family_of(anomaly)
+        near = [one for one in self.state.context if one.end >= anomaly.start - CONTEXT_NS]
+        context = [one for one in near if family_of(one) in _KIN.get(family, (family,))][-KEPT_ANOMALIES // 4 :]
+        if family == STANDSTILL:
+            # What the job has lived through may say where to look.
+            passed = [found for one in self.state.incidents if one.family == family for found in one.anomalies]
+            context += [one for one in passed if one.end >= anomaly.onset - LOOK_BACK_NS][-KEPT_ANOMALIES // 4 :]
+        support = [one for one in self.state.support if one.end >= anomaly.start - _context_ns(one)]
+        return Open(first=anomaly.id, family=family, anomalies=[anomaly, *context], support=support)
 
     def _support(self, found: list[Anomaly]) -> None:
         """Every open incident takes up what may explain it; whether it does is for people to judge."""
         for incident in self.state.incidents:
-            incident.support = _trimmed([*incident.support, *found], KEPT_SUPPORT)
+            incident.support = trimmed([*incident.support, *found], KEPT_SUPPORT)
         self.state.support = [*self.state.support, *found][-KEPT_SUPPORT:]
 
-    def _revise(
+    def _resumed(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Open:
+        """The incident, or the former one that it is, which then goes on in its place."""
+        if incident.latest is not None or not self.state.rested:
+            return incident
+        situation = situation_of(incident, self.state, view, window)
+        decision = decide(incident.anomalies, situation)
+        for former in reversed(self.state.rested):
+            if again(incident, decision, former, window.end, situation.quiet_ns) in AGAIN:
+                resumed = reopened(former, incident, window.end)
+                self.state.rested = [one for one in self.state.rested if one is not former]
+                self.state.incidents = [resumed if one is incident else one for one in self.state.incidents]
+                return resumed
+        return incident
+
+    def _draft(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
-    ) -> Incident | None:
-        situation = self._situation(incident, view, window)
-        resolution = Resolution.FORGOTTEN if ending else self._resolution(incident, view, window, situation)
+    ) -> Draft:
+        """What would be said of the incident if it were the only one."""
+        situation = situation_of(incident, self.state, view, window)
         decision = _begun(decide(incident.anomalies, situation), incident)
-        if resolution is None and decision.reason is Reason.SURVIVED and view.iterated is None and incident.quiet > 0:
-            resolution = Resolution.GOES_ON
+        resolution = resolution_of(course_of(incident, decision, situation, view, window))
+        resolution = Resolution.FORGOTTEN if ending else resolution
+        incident.passed = has_passed(incident, situation)
+        if decision.reason.value not in incident.reasons:
+            incident.reasons = [*incident.reasons, decision.reason.value]
         ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
         backed = {signature: one.axis for one in incident.support for signature in one.templates}
-        before = incident.latest
         composed = compose(
             incident_id=stable_id("incident", view.job, view.attempt, incident.first),
-            revision=1 if before is None else before.revision + 1,
+            revision=1 if incident.latest is None else incident.latest.revision + 1,
             published=window.end,
             view=view,
             decision=decision,
@@ -181,74 +164,32 @@ class IncidentBook:
             library=window.contrast.library if window.contrast else "",
             stacks=before_failures(incident.stacks, incident.anomalies),
         )
-        return composed if before is None or _differs(before, composed) else None
+        return Draft(incident=incident, says=self._keyed(incident, composed), near_ns=situation.quiet_ns)
 
-    def _situation(self, incident: Open, view: AttemptView, window: AttemptWindow) -> Situation:
-        """What blame must know of the attempt; what is known of those whom the incident suspects is noted first."""
-        suspected = {suspect.rank for one in incident.anomalies for suspect in one.suspects if suspect.rank is not None}
-        concerned = {rank: view.members[rank] for rank in sorted(suspected) if rank in view.members}
-        if incident.family == "standstill" and len(concerned) <= MOST_HEARD:
-            told = {rank: time for rank in concerned if (time := repeated_by(rank, window)) is not None}
-            incident.repeated = incident.repeated | told
-        if incident.family == "slowdown" and concerned:
-            incident.told = incident.told | dict.fromkeys(sorted(concerned.keys() & _telling(window)), window.end)
-        situation = Situation(
-            members={rank: view.node_of(rank) for rank in sorted(view.members)},
-            now=window.end,
-            window_ns=window.end - window.start,
-            knows_layout=view.knows_stages_beside(suspected),
-            iterated=view.iterated,
-            step_ns=view.clock.step_ns or 0,
-            silence_ns=silence_ns(view.clock, StallRule()),
-            expected=view.world_size,
-            exited={rank: end.time for rank, end in _failed_ends(view)},
-            living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],
-            unobserved=view.unobserved_since(window.start),
-            finished=view.finished,
-            regular=self.state.regular,
-            spoke={rank: one.spoke for rank, one in concerned.items()},
-            repeated=incident.repeated,
-            told=incident.told,
-            leading=any(one.grounds == "frontier" for one in incident.support),
-            working=working(self.state.hardware),
-        )
-        timed = window.end - self.state.timed <= situation.quiet_ns
-        return msgspec.structs.replace(situation, timed=timed)
+    def _keyed(self, incident: Open, says: Incident) -> Incident:
+        """Under the attempt's key, which notices have, if it is the first that stands still or fails; else its own."""
+        if not self.state.announced and incident.family == STANDSTILL:
+            self.state.announced = incident.first
+        if self.state.announced == incident.first:
+            return says
+        return msgspec.structs.replace(says, notification_key=stable_id("notification", says.job, says.id))
 
-    def _resolution(
-        self, incident: Open, view: AttemptView, window: AttemptWindow, situation: Situation
-    ) -> Resolution | None:
-        """Why the incident is over, or null where it is not."""
-        # Memory that goes on growing does not keep a standstill open that is over.
-        telling = [one for one in incident.anomalies if one.grounds not in GROWTH]
-        stands = incident.family == "standstill" and bool(telling)
-        # Information opens nothing, so it keeps nothing open either that is over once it no longer shows.
-        showing = [one for one in telling or incident.anomalies if stands or one.severity != "info"]
-        seen = any(anomaly.end == window.end for anomaly in showing)
-        incident.quiet = 0 if seen else incident.quiet + 1
-        settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
-        progressed = view.iterated is not None and view.iterated > max(window.start, settled)
-        patience = max(situation.quiet_ns, LULLS * incident.lull)
-        for holds, resolution in (
-            (view.stopped is not None, Resolution.STOPPED),
-            (view.superseded is not None, Resolution.SUPERSEDED),
-            (incident.quiet > 0 and over(view), Resolution.ENDED),
-            (stands and incident.quiet > 0 and progressed, Resolution.ITERATES),
-            (not stands and incident.quiet * situation.window_ns >= patience, Resolution.QUIET),
-        ):
-            if holds:
-                return resolution
-        return None
-
-    def end(self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious) -> list[Incident]:
-        """The attempt is forgotten: its open incidents end, since nothing is heard of it any more."""
-        ended = []
-        for incident in self.state.incidents:
-            revision = self._revise(incident, view, window, suspicious, ending=True)
-            if revision is not None:
-                ended.append(revision)
-        self.state.incidents = []
-        return ended
+    def _publish(self, drafts: Sequence[Draft], view: AttemptView, window: AttemptWindow) -> list[Incident]:
+        """Say what changed once it is known which of them prove one; what is over is no longer kept as open."""
+        revisions: list[Incident] = []
+        self.errors = {}
+        for incident, says in merged_revisions(drafts, self.state.rested):
+            if incident.latest is None or differs(incident.latest, says):
+                incident.latest = says
+                self.errors[says.id] = incident.errors
+                revisions.append(says)
+        over = [one.incident for one in drafts if one.is_over]
+        self.state.incidents = [one for one in self.state.incidents if one not in over]
+        if drafts or self.state.rested:
+            stands_ns = max((one.near_ns for one in drafts), default=0)
+            window_ns = window.end - window.start
+            self.state.rested = rested(self.state.rested, over, window.end, window_ns, stands_ns)
+        return revisions
 
 
 def _begun(decision: Decision, incident: Open) -> Decision:
@@ -264,16 +205,6 @@ def _begun(decision: Decision, incident: Open) -> Decision:
     return msgspec.structs.replace(decision, onset=before.onset, iteration=before.iteration) if same else decision
 
 
-def _has_timers(view: AttemptView, window: AttemptWindow) -> bool:
-    """Whether most ranks say in this window how long their own work takes."""
-    return 2 * len(_telling(window)) > len(view.members)
-
-
-def _telling(window: AttemptWindow) -> set[int]:
-    """Who says in this window how long its own work takes."""
-    return {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank in told.ranks}
-
-
 def _context_ns(one: Anomaly) -> int:
     """How long before an incident a supporting finding may lie; what is about ranks is said again while it holds."""
     return STANDING_WINDOWS * (one.end - one.start) if one.about else CONTEXT_NS
@@ -282,61 +213,3 @@ def _context_ns(one: Anomaly) -> int:
 def _around(support: list[Anomaly], onset: int) -> list[Anomaly]:
     """What may explain an incident: what tells the job from healthy ones is told of all its life."""
     return [one for one in support if one.axis != "cross-job" or abs(one.onset - onset) <= CONTEXT_NS]
-
-
-def _failed_ends(view: AttemptView) -> list[tuple[int, Exit]]:
-    """Ranks whose end with a code other than 0 is known."""
-    ends = [(rank, member.exit) for rank, member in sorted(view.members.items())]
-    return [(rank, end) for rank, end in ends if end is not None and end.code != 0]
-
-
-def _trimmed(anomalies: list[Anomaly], most: int) -> list[Anomaly]:
-    """At most so many, but of every detector's every ground the first and the latest: verdicts rest on them."""
-    if len(anomalies) <= most:
-        return anomalies
-    by_grounds: dict[tuple[str, str], list[int]] = {}
-    for index, one in enumerate(anomalies):
-        by_grounds.setdefault((one.detector, one.grounds), []).append(index)
-    kept = {0} | {found[0] for found in by_grounds.values()} | {found[-1] for found in by_grounds.values()}
-    room = most - len(kept)
-    for index in range(len(anomalies) - 1, -1, -1):
-        if room <= 0:
-            break
-        room -= index not in kept
-        kept.add(index)
-    return [anomalies[index] for index in sorted(kept)]
-
-
-def _is_lulled(incident: Open) -> bool:
-    last = incident.latest
-    return incident.family == "slowdown" and last is not None and last.resolution == Resolution.QUIET.value
-
-
-def _resolved(incident: Open) -> bool:
-    return incident.latest is not None and incident.latest.status == "resolved"
-
-
-_TELLING = (
-    "verdict",
-    "symptom",
-    "area",
-    "severity",
-    "status",
-    "reason",
-    "onset",
-    "templates",
-    "unobserved",
-    "missing",
-    "victims",
-)
-
-
-def _differs(before: Incident, after: Incident) -> bool:
-    """Whether a revision says anything new; evidence of one more window of the same alone does not."""
-    if any(getattr(before, name) != getattr(after, name) for name in _TELLING):
-        return True
-    ranks = [[suspect.rank for suspect in one.suspects] for one in (before, after)]
-    kinds = [{(e.layer, e.detector) for e in one.evidence} for one in (before, after)]
-    # Where somebody stands apart may change with each sample, who does so does not.
-    moved = apart(before.stacks) != apart(after.stacks)
-    return ranks[0] != ranks[1] or kinds[0] != kinds[1] or moved

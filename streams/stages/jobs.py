@@ -11,7 +11,9 @@ from schemas.results import Axis, Exit, HardwareChange, Incident, MergedStacks, 
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
-from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.incidents.book import IncidentBook
+from streams.incidents.opened import IncidentBookState
+from streams.incidents.recurrence import Past, past_of, with_series
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -40,13 +42,17 @@ class AttemptState(msgspec.Struct, kw_only=True):
 
 
 class JobState(msgspec.Struct, kw_only=True):
-    """What one job carries from window to window; ``layout`` is what workers without a rank say of it."""
+    """What one job carries from window to window; ``layout`` is what workers without a rank say of it.
+
+    ``past`` are its latest incidents, by which one of a later attempt is known to recur.
+    """
 
     job: str
     attempts: dict[str, AttemptState] = {}
     templates: TemplateState = msgspec.field(default_factory=TemplateState)
     unclaimed: list[tuple[str, Exit]] = []
     layout: dict[str, int] = {}
+    past: list[Past] = []
     idle: int = 0
 
 
@@ -119,7 +125,8 @@ class JobKeeper:
             attempt = self._attempts[name]
             if attempt.state.idle > self._config.idle_windows:
                 window = self._contrasted(attempt.state.view, windows[name])
-                ended += attempt.incidents.end(attempt.state.view, window, partial(self._suspicious, window))
+                revisions = attempt.incidents.end(attempt.state.view, window, partial(self._suspicious, window))
+                ended += [self._in_series(attempt, one) for one in revisions]
                 del self._attempts[name]
                 self._templates.forget(name)
         return ended
@@ -137,10 +144,19 @@ class JobKeeper:
         anomalies, failures = observed(attempt.detectors, view, window, STAGE)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
-        revisions = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
+        closed = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
+        revisions = [self._in_series(attempt, one) for one in closed]
         told = (("anomalies", anomalies), ("merged.stacks", attempt.anew(stacks)), ("incidents", revisions))
         outputs = [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
         return failures + outputs
+
+    def _in_series(self, attempt: _Attempt, incident: Incident) -> Incident:
+        """The revision with how often earlier attempts of the same workers had one like it."""
+        name = attempt.state.view.attempt
+        errors = attempt.incidents.errors.get(incident.id, [])
+        one = past_of(incident, errors, _group_of(name), self._order(name))
+        said, self._state.past = with_series(incident, one, self._state.past)
+        return said
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
         """The window with what tells the attempt from healthy jobs, where it is known what those print."""

@@ -10,10 +10,12 @@ import pytest
 from detection_support import anomaly, at, closed, ended, healthy, new_view, series, still
 
 from schemas.events import Frame
+from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.incidents import book
-from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, IncidentBook, IncidentBookState
+from streams.incidents.book import KEPT_SUPPORT, IncidentBook
 from streams.incidents.compose import SHOWN_SUPPORT
+from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState
 from streams.incidents.situation import QUIET_WINDOWS
 from streams.view import AttemptView, AttemptWindow, HealthyContrast
 
@@ -411,14 +413,60 @@ def test_a_detector_that_judges_rarely_does_not_end_what_it_found() -> None:
         assert story.close(story.here("slow_and_changed", [5])) == []
 
 
-def test_a_resolved_incident_stays_as_it_is_and_the_next_one_is_another() -> None:
+def test_a_resolved_incident_stays_as_it_is_and_one_of_other_ranks_is_another() -> None:
     story = Story()
     (first,) = story.close(*hang(story))
     story.close(window=iterating)
     assert story.close(window=iterating) == []
-    (again,) = story.close(*hang(story))
+    other = [story.here("no_iteration"), story.here("outside_communication", [2], rest(2))]
+    (again,) = story.close(*other)
     assert again.id != first.id
     assert again.revision == 1
+
+
+def test_a_hang_that_was_over_and_shows_again_goes_on_under_its_id() -> None:
+    story = Story()
+    revisions = []
+    for _ in range(2):
+        since = story.start + 9
+        found = [
+            story.here("no_iteration", onset=since),
+            story.here("outside_communication", [5], rest(5), onset=since),
+        ]
+        revisions += story.close(*found)
+        story.restored()
+        revisions += story.close(window=iterating)
+        revisions += story.close(window=iterating)
+    assert len({one.id for one in revisions}) == 1
+    assert [(one.revision, one.status, one.onset) for one in revisions] == [
+        (1, "open", at(9)),
+        (2, "resolved", at(9)),
+        (3, "open", at(39)),
+        (4, "resolved", at(39)),
+    ]
+
+
+def test_an_incident_beside_the_one_that_notices_announce_has_an_alert_of_its_own() -> None:
+    story = Story()
+    (slow,) = story.close(story.here("slow_and_changed", [3]), window=iterating)
+    (failed,) = story.close(story.here("own_error", [6], onset=20), window=iterating)
+    assert failed.notification_key == notification_key(failed.job, failed.attempt) != slow.notification_key
+    story.restored()
+    (again,) = story.close(story.here("cascade", [], rest(6), subject="c"))
+    assert again.notification_key == failed.notification_key
+
+
+def test_what_has_come_back_several_times_is_not_over_at_once() -> None:
+    story = Story()
+    told = []
+    for _ in range(4):
+        told += story.close(story.here("no_iteration"), story.here("outside_communication", [5], rest(5)))
+        told += story.close(window=iterating)
+        told += story.close(window=iterating)
+    assert [one.status for one in told] == ["open", "resolved", "open", "resolved", "open", "open"]
+    for _ in range(2 * QUIET_WINDOWS):
+        told += story.close(window=iterating)
+    assert ([one.status for one in told][-1], len({one.id for one in told})) == ("resolved", 1)
 
 
 def test_an_error_that_the_job_survives_names_nobody() -> None:
@@ -508,13 +556,39 @@ def test_memory_that_grew_is_part_of_the_death_that_comes_of_it() -> None:
 
 def test_memory_that_grows_hides_no_hang_and_keeps_none_open() -> None:
     story = Story()
-    story.close(growth(story), window=iterating)
+    (grows,) = story.close(growth(story), window=iterating)
     (stands,) = story.close(growth(story), *hang(story))
     assert (stands.symptom, [suspect.rank for suspect in stands.suspects]) == ("hang", [5])
     (over,) = story.close(growth(story), window=iterating)
-    assert (over.status, over.resolution) == ("resolved", "iterations go on")
-    (again,) = story.close(growth(story), window=iterating)
-    assert (again.symptom, again.status, again.id != over.id) == ("memory", "open", True)
+    assert (over.id, over.status, over.resolution) == (stands.id, "resolved", "iterations go on")
+    assert story.close(growth(story), window=iterating) == []
+    (still_,) = story.state.incidents
+    assert still_.latest == grows
+
+
+def test_memory_that_grows_of_whom_the_job_waits_for_is_part_of_the_hang() -> None:
+    story = Story()
+    (grows,) = story.close(growth(story), window=iterating)
+    found = [story.here("no_iteration", onset=19), story.here("outside_communication", [3], rest(3), onset=19)]
+    part, stands = story.close(growth(story), *found)
+    assert (part.id, part.status, part.severity, part.merged_into) == (grows.id, "resolved", "info", stands.id)
+    assert (stands.symptom, stands.revision) == ("hang", 1)
+    assert stands.evidence[-1].detector == "memory_growth"
+    story.restored()
+    assert story.close(growth(story), *found) == []
+
+
+def test_a_crash_beside_growing_memory_of_another_rank_is_an_incident_of_its_own() -> None:
+    story = Story()
+    (grows,) = story.close(growth(story), window=iterating)
+    (crash,) = story.close(story.here("cascade", [], [0, 1], subject="c"), growth(story))
+    (named,) = story.close(story.here("own_error", [6], onset=22), growth(story))
+    assert named.id == crash.id != grows.id
+    assert ([suspect.rank for suspect in named.suspects], named.reason) == (
+        [6],
+        "one failed by an error of its own, the others by its loss",
+    )
+    assert [one.latest.symptom for one in story.state.incidents if one.latest] == ["memory", "crash"]
 
 
 def test_memory_that_no_longer_grows_is_no_incident_any_more() -> None:

@@ -1,0 +1,97 @@
+"""Whether an incident is like one of an earlier attempt of its job: then it recurs, and staff see one alert of both.
+
+A pure decision over what is kept of earlier incidents. A job that fails again in another way does not recur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import msgspec
+
+from schemas.results import Incident
+from streams.incidents.decision import ranks_of
+
+MOST_PAST = 32
+"""Incidents of a job that are remembered; of a series the latest knows how many there were."""
+MOST_PLACES = 64
+
+
+class Likeness(Enum):
+    """Why an incident is like a former one, or not."""
+
+    OTHER_SYMPTOM = "it is of another kind"
+    OTHER_ERRORS = "what failed printed other errors"
+    SAME_ERRORS = "what failed printed the same errors"
+    SAME_RANKS = "it is of the same ranks"
+    SAME_NODES = "it is of the same nodes"
+    OTHER_PLACES = "it is of other ranks and nodes, or of nobody that is known"
+
+
+RECURS = frozenset({Likeness.SAME_ERRORS, Likeness.SAME_RANKS, Likeness.SAME_NODES})
+"""Reasons for which it recurs."""
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered of an incident: whom and what it was about, and what came before it.
+
+    ``order`` is that of its attempt within its ``group`` of workers, by number and beginning. ``errors`` are signatures
+    of what those printed who failed. ``key`` is the key of the alert of the first of its series, ``recurs`` how many
+    like it there were before.
+    """
+
+    id: str
+    group: str
+    order: tuple[int, int]
+    symptom: str
+    ranks: list[int]
+    nodes: list[str]
+    errors: list[str]
+    key: str
+    recurs: int
+
+
+def likeness(one: Past, other: Past) -> Likeness:
+    """Whether two incidents of different attempts are alike; where both tell errors these decide."""
+    if one.symptom != other.symptom:
+        return Likeness.OTHER_SYMPTOM
+    if one.errors and other.errors:
+        return Likeness.SAME_ERRORS if set(one.errors) & set(other.errors) else Likeness.OTHER_ERRORS
+    if one.ranks and other.ranks:
+        return Likeness.SAME_RANKS if set(one.ranks) & set(other.ranks) else Likeness.OTHER_PLACES
+    return Likeness.SAME_NODES if set(one.nodes) & set(other.nodes) else Likeness.OTHER_PLACES
+
+
+def past_of(incident: Incident, errors: Sequence[str], group: str, order: tuple[int, int]) -> Past:
+    """What is remembered of an incident as it stands."""
+    ranks = sorted(rank for rank in ranks_of(incident.suspects) if rank is not None)
+    nodes = sorted({*(one.node for one in incident.suspects if one.node), *incident.scope.nodes})
+    return Past(
+        id=incident.id,
+        group=group,
+        order=order,
+        symptom=incident.symptom,
+        ranks=ranks[:MOST_PLACES],
+        nodes=nodes[:MOST_PLACES],
+        errors=sorted(set(errors))[:MOST_PLACES],
+        key=incident.notification_key,
+        recurs=0,
+    )
+
+
+def with_series(incident: Incident, one: Past, past: Sequence[Past]) -> tuple[Incident, list[Past]]:
+    """The incident with how many of earlier attempts were like it, under the key of the first of these.
+
+    Returns it, and what is remembered from now on. What pages nobody, or is part of another, is no part of a series.
+    """
+    others = [other for other in past if other.id != one.id]
+    if incident.severity == "info" or incident.merged_into:
+        return incident, others
+    earlier = [other for other in others if other.group == one.group and other.order < one.order]
+    like = [other for other in earlier if likeness(other, one) in RECURS]
+    if like:
+        last = max(like, key=lambda other: (other.order, other.recurs, other.id))
+        one = msgspec.structs.replace(one, key=last.key, recurs=last.recurs + 1)
+    said = msgspec.structs.replace(incident, notification_key=one.key, recurs=one.recurs)
+    return said, [*others, one][-MOST_PAST:]

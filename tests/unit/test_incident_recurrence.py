@@ -1,0 +1,117 @@
+"""Whether an incident is like one of an earlier attempt, with the reason; a job that fails alike is one alert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from incident_support import told
+from streams_support import RANKS_PER_NODE, Script, agent, node_of, pid_of, records, run, worker, written_log
+
+from schemas.results import Incident
+from streams.incidents.recurrence import MOST_PAST, RECURS, Likeness, Past, likeness, past_of, with_series
+
+ONE: dict[str, Any] = {
+    "id": "a",
+    "group": "",
+    "order": (0, 0),
+    "symptom": "crash",
+    "ranks": [2],
+    "nodes": ["node01"],
+    "errors": ["e"],
+    "key": "k",
+    "recurs": 0,
+}
+
+
+def past(**changes: Any) -> Past:
+    return Past(**(ONE | changes))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        (past(), past(), Likeness.SAME_ERRORS),
+        (past(), past(ranks=[5], nodes=["node02"]), Likeness.SAME_ERRORS),
+        (past(), past(errors=["f"]), Likeness.OTHER_ERRORS),
+        (past(), past(symptom="hang"), Likeness.OTHER_SYMPTOM),
+        (past(), past(errors=[]), Likeness.SAME_RANKS),
+        (past(errors=[]), past(errors=[], ranks=[3]), Likeness.OTHER_PLACES),
+        (past(errors=[]), past(errors=[], ranks=[]), Likeness.SAME_NODES),
+        (past(errors=[], ranks=[], nodes=[]), past(errors=[], ranks=[], nodes=[]), Likeness.OTHER_PLACES),
+    ],
+)
+def test_whether_two_are_alike(one: Past, other: Past, why: Likeness) -> None:
+    assert likeness(one, other) is likeness(other, one) is why
+    assert (why in RECURS) == why.name.startswith("SAME")
+
+
+def crashed(number: int, ranks: Sequence[int] = (2,), **changes: Any) -> Incident:
+    says = told(f"i{number}", "standstill", ranks).says
+    return msgspec.structs.replace(says, attempt=str(number), notification_key=f"k{number}", **changes)
+
+
+def series(*incidents: tuple[Incident, str], group: str = "") -> list[tuple[int, str]]:
+    known: list[Past] = []
+    found = []
+    for number, (incident, errors) in enumerate(incidents):
+        said, known = with_series(incident, past_of(incident, errors.split(), group, (number, 0)), known)
+        found.append((said.recurs, said.notification_key))
+        known = msgspec.json.decode(msgspec.json.encode(known), type=list[Past])
+        assert len(known) <= MOST_PAST
+    return found
+
+
+def test_a_series_counts_up_under_the_key_of_its_first() -> None:
+    assert series(*[(crashed(n), "e") for n in range(3)]) == [(0, "k0"), (1, "k0"), (2, "k0")]
+    # For a day, once a minute.
+    assert series(*[(crashed(n), "e") for n in range(1440)])[-1] == (1439, "k0")
+
+
+def test_another_failure_in_between_is_no_recurrence_and_breaks_no_series() -> None:
+    found = series((crashed(0), "e"), (crashed(1), "f"), (crashed(2), "e"), (crashed(3), "f"))
+    assert found == [(0, "k0"), (0, "k1"), (1, "k0"), (1, "k1")]
+
+
+def test_revisions_of_one_incident_count_once_and_what_pages_nobody_never() -> None:
+    twice = series((crashed(0), "e"), (crashed(1, []), ""), (crashed(1), "e"), (crashed(1), "e"))
+    assert twice == [(0, "k0"), (0, "k1"), (1, "k0"), (1, "k0")]
+    assert series((crashed(0), "e"), (crashed(0, severity="info"), "e"), (crashed(2), "e"))[-1] == (0, "k2")
+    assert series((crashed(0), "e"), (crashed(1, merged_into="i0"), "e"))[-1] == (0, "k1")
+
+
+def failing(*errors: str) -> Script:
+    """An attempt for each error: rank 2 fails by it, its peers by its loss, and the launchers begin anew."""
+    script, ranks = Script("series"), 4
+    for number, error in enumerate(errors):
+        zero, attempt = 60.0 * number, str(number)
+        script.start(ranks, zero + 0.2, attempt)
+        script.train(ranks, 1, 24, attempt=attempt, zero=zero)
+        script.alive(ranks, int(zero), int(zero) + 26, attempt=attempt)
+        frames = 'Traceback (most recent call last):\n  File "/job/train.py", line 90, in train\n    f()\n'
+        script.log(worker(script.job, 2, attempt), zero + 25.1, frames + error)
+        for rank in (0, 1, 3):
+            lost = f"[rank{rank}]: RuntimeError: Connection closed by peer"
+            script.log(worker(script.job, rank, attempt), zero + 26 + rank / 10, lost)
+        for rank in range(ranks):
+            ended = f"local_rank: {rank % RANKS_PER_NODE} (pid: {pid_of(rank, attempt)}) of binary: python"
+            script.log(agent(script.job, node_of(rank)), zero + 28 + rank / 10, f"failed (exitcode: 1) {ended}")
+    return script
+
+
+def test_a_job_that_fails_alike_in_each_attempt_is_one_alert_and_each_incident_says_how_often() -> None:
+    log = written_log(
+        failing("ValueError: shard 7", "ValueError: shard 9", "KeyError: 'x'", "ValueError: shard 1").recording
+    )
+    run(log)
+    latest: dict[str, Incident] = {}
+    for one in sorted(records(log, "incidents"), key=lambda one: (one.published, one.revision)):
+        latest[one.id] = one
+    found = sorted(latest.values(), key=lambda one: one.onset)
+    assert [(one.attempt, one.recurs) for one in found] == [("0", 0), ("1", 1), ("2", 0), ("3", 2)]
+    assert {suspect.rank for one in found for suspect in one.suspects} == {2}
+    keys = [one.notification_key for one in found]
+    assert keys[0] == keys[1] == keys[3] != keys[2]
+    assert [one.status for one in found[:3]] == ["resolved"] * 3
