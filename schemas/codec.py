@@ -9,6 +9,7 @@ import msgspec
 from schemas import events, results
 from schemas.deployment import Deployment
 from schemas.library import Library
+from schemas.meta import MetaAlert
 
 VERSION = "1"
 
@@ -36,6 +37,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "merged_stacks": results.MergedStacks,
     "notice": results.Notice,
     "incident": results.Incident,
+    "meta": MetaAlert,
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
     "deployment": Deployment,

@@ -108,6 +108,13 @@ TOPICS: dict[str, Topic] = {
             most_bytes=8 * MIB,
         ),
         Topic(
+            name="meta",
+            kinds=("meta",),
+            key="cluster",
+            writer="job stage and workers",
+            readers=("sink", "feed"),
+        ),
+        Topic(
             name="snapshots",
             kinds=("snapshot",),
             key="stage|partition",

@@ -13,6 +13,7 @@ from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.library.known import Known
 from streams.log.partition import partition_of
+from streams.meta import AlertsState, beat, skips
 from streams.stages.dead_letters import dead_letter_output, failed_window, lost_summaries
 from streams.stages.jobs import STAGE, JobKeeper, JobState
 from streams.stages.outputs import Output
@@ -29,6 +30,7 @@ class JobStageState(msgspec.Struct, frozen=True, kw_only=True):
     progress: ProgressState
     closed: int | None
     jobs: list[JobState]
+    skips: AlertsState = msgspec.field(default_factory=AlertsState)
 
 
 class JobStage:
@@ -59,6 +61,7 @@ class JobStage:
         self._summaries = Summaries(read)
         self._closed: int | None = None
         self._jobs: dict[str, JobKeeper] = {}
+        self._skips = AlertsState()
         registry.build("job", config.detectors)  # wrong settings stop the start, not the first window
 
     def next_offset(self, topic: str, partition: int) -> int:
@@ -139,7 +142,7 @@ class JobStage:
         if end is None:
             return None
         held, lost = self._summaries.pop(end)
-        self._closed = end
+        before, self._closed = self._closed, end
         # Whose summaries are lost is not known to have been silent.
         unavailable = self._progress.skipped(end) or lost > 0
         by_job: dict[str, list[results.Window]] = {}
@@ -157,8 +160,16 @@ class JobStage:
                 continue
             if keeper.idle:
                 del self._jobs[job]
+        outputs += self._meta(before, end)
         self._progress.checkpoint(self._offset(), end)
         return outputs
+
+    def _meta(self, before: int | None, end: int) -> list[Output]:
+        """That the partition lives, and who was left out; every partition hears of the latter, so the first says it."""
+        said = [] if self.partition else skips(self._skips, end, self._progress.skipped_by_partition(end))
+        alive = beat(self.partition, before, end)
+        said += [] if alive is None else [alive]
+        return [Output(topic="meta", key=one.cluster, record=one, time=end) for one in said]
 
     def _offset(self) -> int:
         """From where to read on: the first summary of the oldest open window."""
@@ -173,6 +184,7 @@ class JobStage:
             progress=self._progress.checkpoint(offset, self._closed or 0),
             closed=self._closed,
             jobs=[self._jobs[job].written() for job in sorted(self._jobs)],
+            skips=self._skips,
         )
         return Snapshot(
             stage=self.name,
@@ -190,4 +202,5 @@ class JobStage:
         self._progress = PartitionProgress(self._raw_partitions, state.progress)
         self._closed = state.closed
         self._summaries = Summaries(self._read)
+        self._skips = state.skips
         self._jobs = {job.job: JobKeeper(job, self.config, self._known) for job in state.jobs}
