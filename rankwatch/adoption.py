@@ -12,6 +12,8 @@ from schemas.results import Incident, Notice
 SECOND = 1_000_000_000
 FOLLOWS_NS = 180 * SECOND
 """How long after a notice an incident of its attempt may still be what it told of."""
+NEAR_NS = 60 * SECOND
+"""How far from an incident a notice of its job may lie whose attempt is not known for certain."""
 REMEMBERED = 10_000
 """Attempts of which it is known what was said last."""
 
@@ -71,7 +73,7 @@ class Adoption:
                 remember(self._open, key, known)
         if incident.id in self._adopted:
             return self._adopted[incident.id]
-        found = [key for key, one in self._waiting.items() if key in keys or _names(one.notice) in keys]
+        found = [key for key, one in self._waiting.items() if key in keys or _told_of(one.notice, incident, keys)]
         notices = [self._waiting.pop(key).notice for key in found]
         adopted = min(notices, key=lambda one: one.time, default=None)
         if adopted is not None:
@@ -84,8 +86,15 @@ class Adoption:
         return [self._waiting.pop(key).notice for key in over]
 
 
-def _names(notice: Notice) -> str:
-    return _attempt(notice.job, notice.attempt)
+def _told_of(notice: Notice, incident: Incident, keys: list[str]) -> bool:
+    """Whether a notice under another key told of this incident.
+
+    An attempt that fails as the one before it did keeps that one's key, and what a node says may not know the attempt.
+    """
+    if _attempt(notice.job, notice.attempt) in keys:
+        return True
+    near = incident.onset - NEAR_NS <= notice.time <= incident.published + NEAR_NS
+    return notice.job == incident.job and near
 
 
 def _attempt(job: str, attempt: str) -> str:
