@@ -26,7 +26,7 @@ from rankwatch.feed_lines import (
     notice_line,
 )
 from rankwatch.outages import outages_told
-from rankwatch.pulse import Pulse
+from rankwatch.pulse import Pulse, Repeated
 from rankwatch.signals import stopping
 from rankwatch.text import console, stack_lines
 from schemas.entries import read_entry
@@ -58,6 +58,7 @@ class Feed:
         self._adopters: dict[str, bool] = {}
         self._stacks: dict[str, list[str]] = {}
         self._alerts: dict[str, str] = {}
+        self._repeated = Repeated()
 
     def show(self, found: Sequence[tuple[str, Entry]]) -> None:
         """Show what arrived together, in order of publication."""
@@ -67,17 +68,18 @@ class Feed:
         for incident in sorted((one for one in records if isinstance(one, Incident)), key=publication):
             self._incident(incident)
         alerts = [one for one in records if isinstance(one, MetaAlert)]
+        self._repeated.heard(alerts)
         for alert in sorted(alerts, key=lambda one: (one.time, one.name, one.subject, one.status)):
-            self.alert(alert)
+            self._alert(alert)
         if self._pulse is not None and alerts:
             self._pulse.heard(alerts)
             self._close(self._pulse.reached)
 
     def look(self, now: int) -> None:
-        """Say if the pipeline has fallen silent, or is back, as of ``now`` (ns)."""
+        """Say if the pipeline or a worker has fallen silent, or is back, as of ``now`` (ns)."""
         changed = self._pulse.look(now) if self._pulse is not None else None
-        if changed is not None:
-            self.alert(changed)
+        for alert in [*([] if changed is None else [changed]), *self._repeated.look(now)]:
+            self._alert(alert)
 
     @staticmethod
     def _read(topic: str, entry: Entry) -> Told | None:
@@ -122,7 +124,7 @@ class Feed:
             else:
                 self._print(closed_line(notice, reached or 0))
 
-    def alert(self, alert: MetaAlert) -> None:
+    def _alert(self, alert: MetaAlert) -> None:
         """An alert about the pipeline, once while it fires and once when it is over."""
         if self._alerts.get(alert.id) in (alert.status, "resolved"):
             return

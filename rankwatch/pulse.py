@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from rankwatch.adoption import remember
 from schemas.identity import rank_ranges
 from schemas.meta import WATCHDOG, MetaAlert, meta_id
 from streams.meta import subject_of
 from streams.report import moment
+from streams.worker_meta import WORKER
 
 SECOND = 1_000_000_000
 SILENT_NS = 300 * SECOND
@@ -55,6 +59,35 @@ class Pulse:
         return _alert(
             since, now, f"the pipeline is back: windows are closed up to {moment(self.reached or now)}", firing=False
         )
+
+
+class Repeated:
+    """Alerts that a worker says of itself, again and again while they fire; its own end it cannot say."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, MetaAlert] = {}
+
+    def heard(self, alerts: Iterable[MetaAlert]) -> None:
+        """Take in what workers say."""
+        for one in alerts:
+            if not one.subject.startswith(WORKER):
+                continue
+            if one.status == "resolved":
+                self._heard.pop(one.id, None)
+            else:
+                remember(self._heard, one.id, one)
+
+    def look(self, now: int) -> list[MetaAlert]:
+        """What is over as of ``now`` (ns), since it is said no more."""
+        gone = [one for one in self._heard.values() if now - one.time >= SILENT_NS]
+        for one in gone:
+            del self._heard[one.id]
+        return [
+            msgspec.structs.replace(
+                one, status="resolved", time=now, text=f"{one.subject} says nothing more of it: it may be gone"
+            )
+            for one in gone
+        ]
 
 
 def _alert(since: int, now: int, text: str, *, firing: bool) -> MetaAlert:
