@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
-.PHONY: demo test test-slow check format schemas lock clean bench-live bench-kill bench-templates bench-stacks bench-window bench-metrics bench-drift
+.PHONY: demo test test-slow check format schemas lock clean bench-live bench-latency bench-kill bench-templates bench-stacks bench-window bench-metrics bench-drift
 
 .venv/run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -31,6 +31,9 @@ check: .venv/run ## format, lint, types, architecture
 
 bench-live: .venv/run ## events a second from topics to rows, beside plain and batched Faust pipelines
 	$(BIN)/python tests/benchmarks/live.py
+
+bench-latency: .venv/run ## from a fatal line to its early notice, and from the last evidence to a name, live over Kafka
+	$(BIN)/python tests/benchmarks/latency.py
 
 bench-kill: .venv/run ## kill workers and sink again and again; prints what was lost and what came twice
 	$(BIN)/python tests/benchmarks/kill.py

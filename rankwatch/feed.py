@@ -1,112 +1,165 @@
-"""``rankwatch feed``: early notices and incident revisions as they are published, a line each.
+"""``rankwatch feed``: early notices, incident revisions and alerts about the pipeline as they are published.
 
-Below a hang stands where its ranks are, once and when that changes; below one of several jobs which incidents it is
-made of, and below these that they are part of it.
+A line each; below a hang stands where its ranks are, once and when that changes; below an incident of several jobs of
+which it is made, and below these that they are part of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any
 
+from rich.text import Text
+
+from rankwatch.adoption import Adoption, Word, remember
 from rankwatch.deployments import deployment_of
+from rankwatch.feed_lines import (
+    closed_line,
+    incident_json,
+    incident_line,
+    meta_json,
+    meta_line,
+    notice_json,
+    notice_line,
+)
 from rankwatch.outages import outages_told
+from rankwatch.pulse import Pulse, Repeated
 from rankwatch.signals import stopping
-from rankwatch.text import console, headline, notice_line, printable, stack_lines
+from rankwatch.text import console, printable, stack_lines
 from rankwatch.text_fleet import fleet_lines
 from schemas.entries import read_entry
+from schemas.meta import WATCHDOG, MetaAlert
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
 from streams.ending import say
 from streams.log.kafka_tail import KafkaTail
 from streams.memberships import Memberships
-from streams.report import as_json, moment, publication
+from streams.report import moment, publication
 
-TOPICS = ("incidents", "notices")
+TOPICS = ("incidents", "notices", "meta")
 WAIT_S = 0.5
 
-V = TypeVar("V")
-
-REMEMBERED = 10_000
-"""Incidents and alerts of which it is known what was said."""
+Told = Incident | Notice | MetaAlert
 
 
 class Feed:
-    """Says each revision and each notice once, whoever appended it twice; of an incident only what is newer."""
+    """Says each revision, each alert and the first notice of each attempt once, whoever appended it twice.
 
-    def __init__(self, *, as_json: bool) -> None:
+    Of an incident only what is newer. Beats of the watchdog are told in JSON only: they are for machines.
+    """
+
+    def __init__(self, *, as_json: bool, pulse: Pulse | None = None) -> None:
         self._as_json = as_json
+        self._pulse = pulse
         self._out = console()
+        self._adoption = Adoption()
         self._revisions: dict[str, int] = {}
-        self._notices: dict[str, int] = {}
+        self._adopters: dict[str, bool] = {}
         self._stacks: dict[str, list[str]] = {}
         self._fleet = Memberships()
+        self._alerts: dict[str, str] = {}
+        self._repeated = Repeated()
 
-    def show(self, found: list[tuple[str, Entry]]) -> None:
+    def show(self, found: Sequence[tuple[str, Entry]]) -> None:
         """Show what arrived together, in order of publication."""
         records = [record for topic, entry in found if (record := self._read(topic, entry)) is not None]
         for notice in [record for record in records if isinstance(record, Notice)]:
             self._notice(notice)
         for incident in sorted((one for one in records if isinstance(one, Incident)), key=publication):
             self._incident(incident)
+        alerts = [one for one in records if isinstance(one, MetaAlert)]
+        self._repeated.heard(alerts)
+        for alert in sorted(alerts, key=lambda one: (one.time, one.name, one.subject, one.status)):
+            self._alert(alert)
+        if self._pulse is not None and alerts:
+            self._pulse.heard(alerts)
+            self._close(self._pulse.reached)
+
+    def look(self, now: int) -> None:
+        """Say if the pipeline or a worker has fallen silent, or is back, as of ``now`` (ns)."""
+        changed = self._pulse.look(now) if self._pulse is not None else None
+        for alert in [*([] if changed is None else [changed]), *self._repeated.look(now)]:
+            self._alert(alert)
 
     @staticmethod
-    def _read(topic: str, entry: Entry) -> Incident | Notice | None:
+    def _read(topic: str, entry: Entry) -> Told | None:
         read = read_entry(entry, topic, -1, "feed")
         if isinstance(read, DeadLetter):
             say(f"{topic}, offset {entry.offset}: {read.reason}")
             return None
-        record: Incident | Notice = read[1]
+        record: Told = read[1]
         return record
 
     def _incident(self, incident: Incident) -> None:
         if self._revisions.get(incident.id, 0) >= incident.revision:
             return
-        _remember(self._revisions, incident.id, incident.revision)
-        members = self._fleet.take(incident)
+        remember(self._revisions, incident.id, incident.revision)
+        adopted, members = self._adoption.followed(incident), self._fleet.take(incident)
         if self._as_json:
-            self._print_json("incident", as_json(incident, self._fleet.of(incident)))
-        else:
-            self._out.print(headline(incident))
-            for line in fleet_lines(incident, members, self._fleet):
-                self._out.print(f"    {printable(line)}")
-            lines = stack_lines(incident)
-            if lines and lines != self._stacks.get(incident.id):
-                _remember(self._stacks, incident.id, lines)
-                self._out.print("\n".join(f"    {line}" for line in lines))
+            self._print_json("incident", incident_json(incident, adopted, self._fleet.of(incident)))
+            return
+        first = adopted is not None and incident.id not in self._adopters
+        if first:
+            remember(self._adopters, incident.id, True)
+        self._print(incident_line(incident, adopted if first else None))
+        for line in fleet_lines(incident, members, self._fleet):
+            self._print(Text(f"    {printable(line)}"))
+        lines = stack_lines(incident)
+        if lines and lines != self._stacks.get(incident.id):
+            remember(self._stacks, incident.id, lines)
+            for line in lines:
+                self._print(Text(f"    {line}"))
 
     def _notice(self, notice: Notice) -> None:
         # One alert an attempt: the incident that follows adopts it.
-        if notice.notification_key in self._notices:
+        if self._adoption.heard(notice) is Word.KNOWN:
             return
-        _remember(self._notices, notice.notification_key, 0)
         if self._as_json:
-            plain = {"time": moment(notice.time), "job": notice.job, "attempt": notice.attempt, "rule": notice.rule}
-            self._print_json("notice", {**plain, "text": notice.text, "notification_key": notice.notification_key})
+            self._print_json("notice", notice_json(notice))
         else:
-            self._out.print(notice_line(notice))
+            self._print(notice_line(notice))
+
+    def _close(self, reached: int | None) -> None:
+        for notice in self._adoption.passed(reached) if reached is not None else ():
+            if self._as_json:
+                self._print_json("notice_over", {**notice_json(notice), "closed": moment(reached or 0)})
+            else:
+                self._print(closed_line(notice, reached or 0))
+
+    def _alert(self, alert: MetaAlert) -> None:
+        """An alert about the pipeline, once while it fires and once when it is over."""
+        if self._alerts.get(alert.id) in (alert.status, "resolved"):
+            return
+        remember(self._alerts, alert.id, alert.status)
+        if self._as_json:
+            self._print_json("meta", meta_json(alert))
+        elif alert.name != WATCHDOG:
+            self._print(meta_line(alert))
+
+    def _print(self, line: Text) -> None:
+        self._out.print(line)
 
     @staticmethod
-    def _print_json(kind: str, value: dict[str, object]) -> None:
+    def _print_json(kind: str, value: dict[str, Any]) -> None:
         print(json.dumps({"kind": kind, **value}), flush=True)
-
-
-def _remember(known: dict[str, V], name: str, value: V) -> None:
-    known.pop(name, None)
-    known[name] = value
-    if len(known) > REMEMBERED:
-        del known[next(iter(known))]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the feed until told to stop."""
-    with deployment_of(arguments) as (log, _), ExitStack() as stack:
+    with deployment_of(arguments) as (log, deployment), ExitStack() as stack:
         tail = KafkaTail(log, TOPICS, beginning=arguments.from_beginning)
         stack.callback(tail.close)
         stack.enter_context(outages_told(log.settings))
-        feed, stop = Feed(as_json=arguments.format == "json"), stopping()
+        live = deployment.ticks == "workers"
+        # Recordings have a time of their own, and end: whether it is silent only a live pipeline can be asked.
+        pulse = Pulse(log.partitions("windows"), time.time_ns() if live else 0)
+        feed, stop = Feed(as_json=arguments.format == "json", pulse=pulse), stopping()
         while not stop.is_set():
             feed.show(tail.poll(500, WAIT_S))
+            if live:
+                feed.look(time.time_ns())
     return 0

@@ -18,7 +18,7 @@ from streams.incidents.resolution import said_recurrence, said_resolution, said_
 from streams.judged import judged, said
 from streams.report import differences, moment
 
-_COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
+COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
 AXES: dict[Axis, str] = {"space": "unlike its peers", "time": "unlike before", "cross-job": "unlike healthy jobs"}
 """What a template stands out against, in words."""
 SHOWN_UNUSED = 20
@@ -82,7 +82,7 @@ def jobs_line(diagnosis: Diagnosis) -> str:
 def print_incident(out: Console, incident: Incident, first: Sequence[tuple[str, str]] = ()) -> None:
     """One incident as a card; ``first`` are the labels and lines that come before all others."""
     title = Text()
-    title.append(incident.severity.upper(), style=_COLOUR[incident.severity])
+    title.append(incident.severity.upper(), style=COLOUR[incident.severity])
     title.append(f"  {said_symptom(incident.symptom, incident.reason, incident.scope)}", style="bold")
     title.append(f"  {incident.verdict}, {said_status(incident.resolution)}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
@@ -192,7 +192,7 @@ def print_unused(out: Console, inputs: Inputs) -> None:
 def headline(incident: Incident) -> Text:
     """A revision in one line, for a feed."""
     line = Text(f"{moment(incident.published)}  ")
-    line.append(incident.severity.upper(), style=_COLOUR[incident.severity])
+    line.append(incident.severity.upper(), style=COLOUR[incident.severity])
     line.append(f"  {printable(whose(incident))}  {printable(incident.summary)}")
     layers = sorted({piece.layer for piece in incident.evidence})
     line.append(f"  [{', '.join(layers)}]", style="dim")

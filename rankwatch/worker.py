@@ -12,6 +12,7 @@ from rankwatch.endpoint import check_address, serving
 from rankwatch.errors import UsageError
 from rankwatch.guard import guard, trouble_of
 from rankwatch.letters import DeadLetters, tell_dead_letters
+from rankwatch.meta_teller import tell_meta
 from rankwatch.outages import outages_told
 from streams import app
 from streams.config import StreamConfig
@@ -61,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}{against}",
             address,
         )
-        tell_dead_letters(DeadLetters([live for live, _ in measured], settings.full("dead-letters")))
+        stages = [live for live, _ in measured]
+        tell_dead_letters(DeadLetters(stages, settings.full("dead-letters")))
+        tell_meta(stages, settings, lambda: trouble_of(dogs), follows_clock=deployment.ticks == "workers")
         outage = stack.enter_context(outages_told(settings))
         guard(dogs, lambda: outage.is_on)
         app.run(wirings, lambda: outage.is_on)

@@ -10,6 +10,7 @@ from schemas import events, results
 from schemas.deployment import Deployment
 from schemas.fleet import FleetReport, NodeHistory
 from schemas.library import Library
+from schemas.meta import MetaAlert
 
 VERSION = "1"
 
@@ -39,6 +40,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "incident": results.Incident,
     "fleet_report": FleetReport,
     "node_history": NodeHistory,
+    "meta": MetaAlert,
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
     "deployment": Deployment,

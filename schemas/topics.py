@@ -124,6 +124,13 @@ TOPICS: dict[str, Topic] = {
             cleanup="compact",
         ),
         Topic(
+            name="meta",
+            kinds=("meta",),
+            key="cluster",
+            writer="job stage and workers",
+            readers=("sink", "feed"),
+        ),
+        Topic(
             name="snapshots",
             kinds=("snapshot",),
             key="stage|partition",

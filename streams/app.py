@@ -115,7 +115,7 @@ class Wiring:
         app.task(self._pump)
         app.timer(interval=self._options.beat_s)(self._beat)
         if self._options.tick_s:
-            app.timer(interval=self._options.tick_s)(self._tick)
+            app.task(self._tick)
 
     def _reader(self, topic: str) -> Callable[[Any], Any]:
         async def read(stream: Any) -> None:
@@ -208,7 +208,11 @@ class Wiring:
             self._begin = {}
 
     async def _tick(self) -> None:
-        await self._in_thread(self._live.tick, time.time_ns())
+        """Append the time just after each whole second, or whatever ``tick_s`` is: windows can be closed then."""
+        step = self._options.tick_s
+        while not self.app.should_stop:
+            await asyncio.sleep(step - time.time() % step)
+            await self._in_thread(self._live.tick, time.time_ns())
 
     async def _beat(self) -> None:
         """A sign of life, and how much there is to read, as the last fetches saw it."""

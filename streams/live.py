@@ -113,8 +113,10 @@ class LiveStages:
                 runner.take(topic, number, entries)
                 touched.add(number)
         safe: dict[Place, int] = {}
-        for number in sorted(touched):
-            offsets = self.runners[number].close_and_save()
+        # What all have to say is on its way before anybody waits for it to be safe: others wait to hear of every one.
+        closed = [number for number in sorted(touched) if self.runners[number].close_all()]
+        for number in closed:
+            offsets = self.runners[number].save()
             for name, offset in (offsets or {}).items():
                 topic, _, partition = name.rpartition("|")
                 safe[topic, int(partition)] = offset

@@ -115,22 +115,22 @@ class Runner:
         """Close every window that can be closed, writing down the state at each boundary; false if there was none."""
         closed = False
         while self._close_one():
-            self._save()
+            self.save()
             closed = True
         return closed
 
-    def close_and_save(self) -> dict[str, int] | None:
-        """Close every window that can be closed, then write down the state; of very many now and then between.
+    def close_all(self) -> bool:
+        """Close every window that can be closed; false if there was none.
 
-        Returns the offsets up to which everything is safe, by ``topic|partition``; null if no window was closed.
+        ``save`` writes down the state then; of very many windows that is done now and then between.
         """
         closed = 0
         while self._close_one():
             closed += 1
             if closed % SAVED_AFTER == 0:
                 # Whoever is stopped in the middle of a long backlog must not stand where it began.
-                self._save()
-        return self._save() if closed else None
+                self.save()
+        return closed > 0
 
     def _close_one(self) -> bool:
         outputs = self.stage.close()
@@ -140,7 +140,11 @@ class Runner:
         self._emit(outputs)
         return True
 
-    def _save(self) -> dict[str, int] | None:
+    def save(self) -> dict[str, int] | None:
+        """Write down the state at the window boundary just closed, once all that was said before is safe.
+
+        Returns the offsets up to which everything is safe, by ``topic|partition``; null without a store.
+        """
         if self._store is None:
             return None
         self._log.flush()

@@ -9,6 +9,7 @@ import msgspec
 from schemas import codec, events, fleet, results
 from schemas.identity import Identity
 from schemas.library import HealthyJob, LearnedTemplate, Library
+from schemas.meta import MetaAlert
 from schemas.ports import Entry
 from schemas.topics import STAMPED, TOPICS
 
@@ -26,6 +27,7 @@ SINGLE_TOPICS = {
     "merged_stacks": "merged.stacks",
     "node_history": "node.history",
     "incident": "incidents",
+    "meta": "meta",
     "dead_letter": "dead-letters",
 }
 
@@ -382,6 +384,21 @@ def late() -> results.Late:
     )
 
 
+def meta_alert(**changes: object) -> MetaAlert:
+    values = MetaAlert(
+        id="m1",
+        name="skew",
+        subject="job1|node02",
+        status="firing",
+        severity="warning",
+        since=T0,
+        time=T0 + 10 * S,
+        text="the clock of node02 runs ahead",
+        cluster="c1",
+    )
+    return msgspec.structs.replace(values, **changes)
+
+
 def dead_letter() -> results.DeadLetter:
     return results.DeadLetter(
         topic="logs",
@@ -413,5 +430,7 @@ def everything() -> list[msgspec.Struct]:
         incident(),
         incident(2, status="resolved"),
         node_history(),
+        meta_alert(),
+        meta_alert(status="resolved", time=T0 + 20 * S),
         dead_letter(),
     ]

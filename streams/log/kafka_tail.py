@@ -30,9 +30,11 @@ class KafkaTail:
         )
 
     def poll(self, limit: int, wait_s: float) -> list[tuple[str, Entry]]:
-        """Up to ``limit`` (topic, entry). Raises LogError; a cluster that is away is waited for."""
+        """Up to ``limit`` (topic, entry), once there are any. Raises LogError; a cluster that is away is waited for."""
         found = []
-        for message in self._consumer.consume(limit, wait_s):
+        # Asked for many at once it would wait for all of them.
+        first = self._consumer.consume(1, wait_s)
+        for message in [*first, *(self._consumer.consume(limit - 1, 0) if first and limit > 1 else ())]:
             error = message.error()
             if error is None:
                 raw: Any = message

@@ -141,6 +141,11 @@ class WindowBuffer:
         """The offset behind the last entry taken in."""
         return self._next[topic]
 
+    def placed_before(self, topic: str) -> int:
+        """The offset before which it is known of every entry what became of it."""
+        early = self._early[topic]
+        return early[0].offset if early else self._next[topic]
+
     def tick(self, topic: str, offset: int, time: int) -> list[tuple[Arrived, Outcome]]:
         """Time has come to ``time`` in this topic; returns what became of the batches that waited for it."""
         early, self._early[topic] = self._early[topic], []

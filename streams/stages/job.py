@@ -17,6 +17,7 @@ from streams.detectors import registry
 from streams.fleet.storage import complaints_of
 from streams.library.known import Known
 from streams.log.partition import partition_of
+from streams.meta import AlertsState, beat, skips
 from streams.stages.dead_letters import dead_letter_output, failed_window, lost_summaries
 from streams.stages.fleet_reports import Reporter, ReporterState
 from streams.stages.jobs import STAGE, JobKeeper, JobState
@@ -35,6 +36,7 @@ class JobStageState(msgspec.Struct, frozen=True, kw_only=True):
     closed: int | None
     jobs: list[JobState]
     reporters: dict[str, ReporterState] = {}
+    skips: AlertsState = msgspec.field(default_factory=AlertsState)
 
 
 class JobStage:
@@ -66,6 +68,7 @@ class JobStage:
         self._closed: int | None = None
         self._jobs: dict[str, JobKeeper] = {}
         self._reporters: dict[str, Reporter] = {}
+        self._skips = AlertsState()
         registry.build("job", config.detectors)  # wrong settings stop the start, not the first window
 
     def next_offset(self, topic: str, partition: int) -> int:
@@ -146,7 +149,7 @@ class JobStage:
         if end is None:
             return None
         held, lost = self._summaries.pop(end)
-        self._closed = end
+        before, self._closed = self._closed, end
         # Whose summaries are lost is not known to have been silent.
         unavailable = self._progress.skipped(end) or lost > 0
         by_job: dict[str, list[results.Window]] = {}
@@ -155,6 +158,7 @@ class JobStage:
         outputs = [dead_letter_output(lost_summaries(self.partition, end, lost, self.name), end)] if lost else []
         for job in sorted(set(self._jobs) | set(by_job)):
             outputs += self._close_job(job, end, by_job.get(job, []), unavailable=unavailable)
+        outputs += self._meta(before, end)
         self._progress.checkpoint(self._offset(), end)
         return outputs + self._passed(end)
 
@@ -185,6 +189,13 @@ class JobStage:
             for number in range(self._raw_partitions)
         ]
 
+    def _meta(self, before: int | None, end: int) -> list[Output]:
+        """That the partition lives, and who was left out; every partition hears of the latter, so the first says it."""
+        said = [] if self.partition else skips(self._skips, end, self._progress.skipped_by_partition(end))
+        alive = beat(self.partition, before, end)
+        said += [] if alive is None else [alive]
+        return [Output(topic="meta", key=one.cluster, record=one, time=end) for one in said]
+
     def _offset(self) -> int:
         """From where to read on: the first summary of the oldest open window."""
         first = self._summaries.first_offset
@@ -199,6 +210,7 @@ class JobStage:
             closed=self._closed,
             jobs=[self._jobs[job].written() for job in sorted(self._jobs)],
             reporters={job: self._reporters[job].state for job in sorted(self._reporters)},
+            skips=self._skips,
         )
         return Snapshot(
             stage=self.name,
@@ -216,5 +228,6 @@ class JobStage:
         self._progress = PartitionProgress(self._raw_partitions, state.progress)
         self._closed = state.closed
         self._summaries = Summaries(self._read)
+        self._skips = state.skips
         self._jobs = {job.job: JobKeeper(job, self.config, self._known) for job in state.jobs}
         self._reporters = {job: Reporter(job, one) for job, one in state.reporters.items()}

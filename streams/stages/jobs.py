@@ -14,6 +14,7 @@ from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook
 from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
+from streams.job_meta import JobMeta, JobMetaState
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -54,6 +55,7 @@ class JobState(msgspec.Struct, kw_only=True):
     layout: dict[str, int] = {}
     past: list[Past] = []
     idle: int = 0
+    meta: JobMetaState = msgspec.field(default_factory=JobMetaState)
 
 
 class _Attempt:
@@ -89,6 +91,7 @@ class JobKeeper:
         self._known = known.for_a_job() if known else None
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
+        self._meta = JobMeta(state.job, state.meta)
 
     def written(self) -> JobState:
         """The state to write down."""
@@ -116,7 +119,18 @@ class JobKeeper:
         for name in sorted(self._attempts):
             outputs += self._close_attempt(self._attempts[name], windows[name])
         ended = self._forget_idle(windows)
-        return outputs + [self._out("incidents", self._state.job, one, end) for one in ended]
+        outputs += [self._out("incidents", self._state.job, one, end) for one in ended]
+        meta = self._meta.close(end, summaries, self._left, unavailable=unavailable)
+        meta += self._meta.end(end) if self.idle else []
+        return outputs + [self._out("meta", one.cluster, one, end) for one in meta]
+
+    def _left(self) -> set[str]:
+        """The nodes of attempts that were given up, without those of attempts that go on."""
+        nodes: dict[bool, set[str]] = {True: set(), False: set()}
+        for attempt in self._attempts.values():
+            view = attempt.state.view
+            nodes[view.superseded is not None] |= {member.identity.node for member in view.members.values()}
+        return nodes[True] - nodes[False]
 
     def _forget_idle(self, windows: dict[str, AttemptWindow]) -> list[Incident]:
         """Forget attempts of which nothing is heard any more; their open incidents end with a last revision."""

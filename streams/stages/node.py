@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.events import Log
 from schemas.identity import Identity
+from schemas.results import Fatal
 from streams.lines.fatal import fatal_of, follow
 from streams.stages.fatals import Fatals
 
@@ -20,6 +21,12 @@ def trains(identity: Identity, event: Log) -> bool:
     return (event.process_type or identity.process_type) == "trainer"
 
 
+def passes_on(identity: Identity, event: Log, fatal: Fatal | None) -> bool:
+    """Whether who prints a line only passes on what others have said, or says nothing of training."""
+    kind = event.process_type or identity.process_type
+    return kind in _PASSES_ON and (fatal is None or not fatal.template.startswith(_SCHEDULER))
+
+
 def take(fatals: Fatals, identity: Identity, event: Log, *, ended: bool = False) -> None:
     """Adds what is fatal about a line that may be.
 
@@ -28,7 +35,7 @@ def take(fatals: Fatals, identity: Identity, event: Log, *, ended: bool = False)
     """
     kind = event.process_type or identity.process_type
     fatal = fatal_of(event, trained=True)
-    if kind in _PASSES_ON and (fatal is None or not fatal.template.startswith(_SCHEDULER)):
+    if passes_on(identity, event, fatal):
         return
     if fatal is None:
         follow(fatals.kept, event.text)

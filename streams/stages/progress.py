@@ -61,6 +61,11 @@ class PartitionProgress:
         """Whether some partition was left out of the window that ends at ``end``."""
         return any(skip.after < end <= skip.end for _, skip in self._skips)
 
+    def skipped_by_partition(self, end: int) -> dict[int, bool]:
+        """Of each partition that has reported whether it was left out of the window that ends at ``end``."""
+        out = {skip.partition for _, skip in self._skips if skip.after < end <= skip.end}
+        return {partition: partition in out for partition in sorted(self._reached)}
+
     def behind_skip(self, partition: int, end: int) -> bool:
         """Whether a summary of that partition and window now stands behind the skip of its window."""
         return bool(self._skips) and any(

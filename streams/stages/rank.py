@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress, repeat
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -11,17 +11,17 @@ import msgspec
 from schemas import events, results
 from schemas.entries import dead_letter, read_entry
 from schemas.identity import Identity
-from schemas.ids import notification_key, stable_id
+from schemas.ids import stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
-from schemas.topics import RAW_TOPICS
+from schemas.topics import RAW_TOPIC_OF, RAW_TOPICS
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.lines.facts import Facts, facts_of_all
-from streams.lines.fatal import fatal_of
 from streams.log.partition import partition_of
 from streams.stages.buffer import Arrival, Arrived, Checkpoint, Held, Outcome, WindowBuffer
 from streams.stages.dead_letters import dead_letter_output, failed_window
+from streams.stages.notices import Notices, NoticesState
 from streams.stages.outputs import Output
 from streams.stages.stamped import stamped_outputs, summary_output
 from streams.stages.standing import Standing
@@ -44,11 +44,13 @@ class _Worker:
 
 
 class RankState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written down at a window boundary."""
+    """What is written down at a window boundary; of lines before offset ``noticed_before`` early words were said."""
 
     buffer: Checkpoint
     workers: list[tuple[str, str, str, int, WorkerState]]
     duplicates: int
+    notices: NoticesState = msgspec.field(default_factory=NoticesState)
+    noticed_before: int = 0
 
 
 class RankStage:
@@ -69,6 +71,8 @@ class RankStage:
         self._window_partitions = window_partitions
         self._buffer = WindowBuffer(RAW_TOPICS, config)
         self._workers: dict[Key, _Worker] = {}
+        self._notices = Notices()
+        self._noticed_before = 0
         registry.build("rank", config.detectors)  # wrong settings stop the start, not the first event
 
     def next_offset(self, topic: str, partition: int) -> int:
@@ -129,10 +133,20 @@ class RankStage:
         if Arrival.DUPLICATE in outcome:
             self.duplicates += 1
             return []
-        outputs = _notices(arrived) if Arrival.BUFFERED in outcome else []
+        outputs = self._early(arrived) if Arrival.BUFFERED in outcome else []
         for window, count in outcome.get(Arrival.LATE, []):
             outputs.append(self._late(arrived, window, count))
         return outputs
+
+    def _early(self, arrived: Arrived) -> list[Output]:
+        """Early words on what is hard evidence by itself; they name nobody."""
+        if not arrived.facts or arrived.offset < self._noticed_before:
+            # What was said stood in its topic before the state was written down.
+            return []
+        present = self._buffer.watermark(arrived.topic)
+        latest = (arrived.sent if present is None else present) + self.config.skew_ns
+        notices = self._notices.of_batch(arrived.batch, arrived.facts, latest)
+        return [Output(topic="notices", key=one.job, record=one, time=arrived.sent) for one in notices]
 
     def _late(self, arrived: Arrived, window: int, count: int) -> Output:
         topic, batch = arrived.topic, arrived.batch
@@ -218,7 +232,16 @@ class RankStage:
             end=((checkpoint.closed or 0) + 1) * self.config.window_ns,
             config=self.config.state_hash,
             offsets={f"{topic}|{self.partition}": offset for topic, offset in sorted(checkpoint.offsets.items())},
-            state=written(RankState(buffer=checkpoint, workers=workers, duplicates=self.duplicates)),
+            state=written(self._state(checkpoint, workers)),
+        )
+
+    def _state(self, checkpoint: Checkpoint, workers: list[tuple[str, str, str, int, WorkerState]]) -> RankState:
+        return RankState(
+            buffer=checkpoint,
+            workers=workers,
+            duplicates=self.duplicates,
+            notices=self._notices.state,
+            noticed_before=max(self._noticed_before, self._buffer.placed_before(RAW_TOPIC_OF["log"])),
         )
 
     def restore(self, raw: msgspec.Raw) -> None:
@@ -226,6 +249,7 @@ class RankStage:
         state = msgspec.json.decode(raw, type=RankState)
         self._buffer.restore(state.buffer)
         self.duplicates = state.duplicates
+        self._notices, self._noticed_before = Notices(state.notices), state.noticed_before
         self._workers = {}
         for job, name, attempt, last, worker_state in state.workers:
             worker = self._new_worker(worker_state)
@@ -256,25 +280,3 @@ def _canonical(items: list[tuple[Identity, Held]]) -> tuple[Identity, list[event
 
 def _name(part: Held) -> tuple[str, str, str, int]:
     return part.kind, part.batch.producer, part.batch.boot, part.batch.seq
-
-
-def _notices(arrived: Arrived) -> list[Output]:
-    """Early words on fatal lines, at most one a rule and batch; they name nobody."""
-    batch, identity, time = arrived.batch, arrived.batch.identity, arrived.sent
-    if identity.rank is None:
-        return []
-    found: dict[str, results.Notice] = {}
-    for event in compress(batch.events, [facts.trouble for facts in arrived.facts]):
-        fatal = fatal_of(event, trained=True)
-        if fatal is None or fatal.rule in found:
-            continue
-        found[fatal.rule] = results.Notice(
-            id=stable_id("notice", identity.key, identity.attempt, batch.producer, batch.boot, batch.seq, fatal.rule),
-            notification_key=notification_key(identity.job, identity.attempt),
-            job=identity.job,
-            attempt=identity.attempt,
-            time=event.time,
-            rule=fatal.rule,
-            text=f"{fatal.rule} in job {identity.job}: attribution pending",
-        )
-    return [Output(topic="notices", key=identity.job, record=found[rule], time=time) for rule in sorted(found)]

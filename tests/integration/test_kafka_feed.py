@@ -55,8 +55,8 @@ def test_what_is_kept_is_shown_once_each_and_never_steers_the_terminal(kafka: st
         live.log.flush()
         shown = lines_of(live, ["--from-beginning"], 5)
         (notice,) = [line for line in shown if "attribution pending" in line]
-        assert notice.startswith(f"{moment(NOTICE.time)}  out_of_memory in job job1: "), "the day, too"
-        assert sum("rank 3 hangs in its data loader" in line for line in shown) == 2
+        assert notice.startswith(f"{moment(NOTICE.time)}  NOTICE  out_of_memory in job job1: "), "the day, too"
+        assert sum("job job1: hang, area data; " in line for line in shown) == 2
         assert sum("not a incident record" in line or "not an incident record" in line for line in shown) == 1
         assert not any("\x1b" in line for line in shown)
         assert shown.count(f"    {support.stack_class().text}") == 1, "where they are is said again if it changes"

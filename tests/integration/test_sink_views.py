@@ -93,6 +93,14 @@ def test_anomalies_and_windows_are_seen_once(client: Client) -> None:
     assert ask(client, "SELECT count() FROM windows_latest") == [[4]]
 
 
+def test_meta_alerts_latest_says_what_fires_now(client: Client) -> None:
+    sql = "SELECT id, name, subject, status, severity, text, cluster FROM meta_alerts_latest"
+    assert ask(client, sql) == [
+        ["m1", "skew", "job1|node02", "resolved", "warning", "the clock of node02 runs ahead", "c1"]
+    ]
+    assert ask(client, "SELECT status FROM meta_alerts FINAL ORDER BY ts") == [["firing"], ["resolved"]]
+
+
 def test_merged_stacks_latest_says_where_everybody_is(client: Client) -> None:
     sql = "SELECT role, group_number, ranks, rank_list, missing, minority, activity, place FROM merged_stacks_latest"
     assert ask(client, f"{sql} WHERE job = 'job1' ORDER BY class_number, group_number") == [

@@ -171,7 +171,8 @@ def test_several_windows_may_share_one_snapshot_and_its_offsets_are_returned() -
     made, stage = runner(recorded)
     made.take("logs", 0, entries(GOOD, GOOD, log=recorded.log))
     stage.to_close = [[Output(topic="notices", key="j", record=notice(name), time=1)] for name in ("a", "b")]
-    assert made.close_and_save() == {"logs|0": 2, "metrics|0": 0}
+    assert made.close_all()
+    assert made.save() == {"logs|0": 2, "metrics|0": 0}
     assert recorded.calls == ["notices", "notices", "flush", "save 2"]
     assert made.counts.windows == 2
 
@@ -180,7 +181,7 @@ def test_where_nothing_closed_nothing_is_saved_and_nothing_may_be_let_go_of() ->
     recorded = Recorded()
     made, _ = runner(recorded)
     made.take("logs", 0, entries(GOOD, BAD, log=recorded.log))
-    assert made.close_and_save() is None
+    assert not made.close_all()
     assert not made.close()
     assert recorded.calls == ["dead-letters"]
 
@@ -188,7 +189,7 @@ def test_where_nothing_closed_nothing_is_saved_and_nothing_may_be_let_go_of() ->
 def test_without_a_store_windows_close_and_no_offset_is_safe() -> None:
     made, stage = runner(Recorded(), store=False)
     stage.to_close = [[]]
-    assert made.close_and_save() is None
+    assert made.close_all() and made.save() is None
     assert stage.closed == 1
 
 

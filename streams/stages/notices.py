@@ -1,0 +1,162 @@
+"""Early words on hard evidence, as it arrives: one alert an attempt that names nobody and waits for its incident.
+
+Who prints first is mostly a victim, so only that something has happened is said. What only passes the loss of a peer on
+counts if a worker ended by it; what libraries complain of beside it, and what follows an end that somebody asked for,
+does not. All of it is a function of the log topic of one partition, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from schemas.events import Batch, Event, Log
+from schemas.identity import NO_JOB, Identity
+from schemas.ids import notification_key, stable_id
+from schemas.results import Fatal, Notice
+from streams.lines.facts import Facts
+from streams.lines.fatal import fatal_of, loses_a_peer
+from streams.lines.launcher import exits_of, stopped_by_owner
+from streams.lines.phases import SHUTDOWN
+from streams.stages.node import passes_on
+
+V = TypeVar("V")
+
+SECOND = 1_000_000_000
+AGAIN_NS = 600 * SECOND
+"""How long a rule is quiet for an attempt after it has spoken."""
+MOST_RULES = 8
+"""Rules that may speak for one attempt until one of them is quiet no longer."""
+REMEMBERED = 4096
+"""Attempts of which it is known what was said."""
+WORKER_ENDED = "worker_ended"
+ASKED_FOR = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals by which a worker ends that somebody told to."""
+
+
+class Told(msgspec.Struct, array_like=True):
+    """When each rule last spoke of an attempt (ns), and whether its end was asked for, or its training is done."""
+
+    spoke: dict[str, int] = {}
+    stopped: bool = False
+    done: bool = False
+
+
+class NoticesState(msgspec.Struct, kw_only=True):
+    """``attempts`` by job and attempt, those heard of last at the end; ``newest`` attempt of each job's ranks."""
+
+    attempts: dict[str, Told] = {}
+    newest: dict[str, str] = {}
+
+
+class Notices:
+    """What a partition number's log batches say early."""
+
+    def __init__(self, state: NoticesState | None = None) -> None:
+        self.state = state or NoticesState()
+
+    def of_batch(self, batch: Batch[Event], facts: list[Facts], present: int) -> list[Notice]:
+        """The notices of a batch, ``facts`` those of its lines; nothing in it is later than ``present`` (ns)."""
+        identity = batch.identity
+        if identity.job == NO_JOB:
+            return []
+        attempt = self._attempt_of(identity)
+        notices = []
+        for event, known in zip(batch.events, facts, strict=False):
+            if not isinstance(event, Log) or (known.plain and not known.ends):
+                continue
+            for rule in self._rules(identity, attempt, event, known):
+                time = min(event.time, present)
+                if self._is_new(identity.job, attempt, rule, time):
+                    notices.append(_notice(batch, attempt, rule, time))
+        return notices
+
+    def _attempt_of(self, identity: Identity) -> str:
+        """The attempt whose incident would tell of it: of what belongs to a node the newest that ranks have told."""
+        newest = self.state.newest.get(identity.job)
+        if newest is None or _order(newest) < _order(identity.attempt):
+            newest = identity.attempt
+        if identity.rank is None:
+            return newest
+        _remember(self.state.newest, identity.job, newest)
+        return identity.attempt
+
+    def _rules(self, identity: Identity, attempt: str, event: Log, facts: Facts) -> Iterator[str]:
+        """The rules by which a line is hard evidence; takes in what tells that an end is none."""
+        turned = facts.turn or facts.ends
+        told = self._told(identity.job, attempt) if turned else self.state.attempts.get(_name(identity.job, attempt))
+        if told is not None and facts.turn:
+            told.done = facts.turn == SHUTDOWN
+        if told is not None and facts.ends and identity.rank is None:
+            told.stopped = told.stopped or stopped_by_owner(event.text)
+        over = told is not None and (told.stopped or told.done)
+        if facts.trouble:
+            fatal = fatal_of(event, trained=True)
+            if fatal is not None and is_hard(fatal) and _counts(identity, event, fatal, over=over):
+                yield fatal.rule
+        if facts.ends and identity.rank is None and not over and _ends_badly(event):
+            yield WORKER_ENDED
+
+    def _told(self, job: str, attempt: str) -> Told:
+        name = _name(job, attempt)
+        told = self.state.attempts.get(name, Told())
+        _remember(self.state.attempts, name, told)
+        return told
+
+    def _is_new(self, job: str, attempt: str, rule: str, time: int) -> bool:
+        spoke = self._told(job, attempt).spoke
+        quiet = {name for name, last in spoke.items() if time < last + AGAIN_NS}
+        if rule in quiet or len(quiet) >= MOST_RULES:
+            return False
+        spoke[rule] = time
+        for name in [name for name in spoke if name not in quiet and name != rule]:
+            del spoke[name]
+        return True
+
+
+def is_hard(fatal: Fatal) -> bool:
+    """Whether a line shows that something has happened, whoever prints it.
+
+    A timeout of a collective is only printed once a job stands still; the loss of a peer also by whoever is taken down.
+    """
+    return fatal.role == "candidate" or fatal.symptom == "hang" or (loses_a_peer(fatal) and fatal.rule != "terminated")
+
+
+def _counts(identity: Identity, event: Log, fatal: Fatal, *, over: bool) -> bool:
+    """Whether it is told by whom it is of, and no peer that goes away once all is over."""
+    return not (over and fatal.role == "cascade") and not (identity.rank is None and passes_on(identity, event, fatal))
+
+
+def _ends_badly(event: Log) -> bool:
+    ends = [one for one in exits_of(event) if not one.requested]
+    return any(one.code and one.signal not in ASKED_FOR for one in ends)
+
+
+def _notice(batch: Batch[Event], attempt: str, rule: str, time: int) -> Notice:
+    identity = batch.identity
+    return Notice(
+        id=stable_id("notice", identity.key, identity.attempt, batch.producer, batch.boot, batch.seq, rule),
+        notification_key=notification_key(identity.job, attempt),
+        job=identity.job,
+        attempt=attempt,
+        time=time,
+        rule=rule,
+        text=f"{rule} in job {identity.job}: attribution pending",
+    )
+
+
+def _name(job: str, attempt: str) -> str:
+    return f"{len(job)}:{job}|{attempt}"
+
+
+def _order(attempt: str) -> tuple[int, str]:
+    return (int(attempt), "") if attempt.isdecimal() and len(attempt) < 10 else (-1, attempt)
+
+
+def _remember(known: dict[str, V], name: str, value: V) -> None:
+    known.pop(name, None)
+    known[name] = value
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]

@@ -1,0 +1,131 @@
+"""What only a running worker knows of itself: how far it is behind, that it stands still, what it cannot read.
+
+Decisions on numbers that somebody has counted, at times that somebody has looked at; this is live only and no fact of
+the log. While an alert fires it is said again now and then, so that one whose worker is gone is known to be old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+from schemas.meta import MetaAlert, Status, meta_id
+from schemas.results import Severity
+
+SECOND = 1_000_000_000
+WORKER = "worker "
+"""What the subject of such an alert begins with."""
+AGAIN_NS = 60 * SECOND
+"""How often what goes on is said again."""
+LAG_NS = 60 * SECOND
+"""How far behind the present windows may be closed before it counts as lag."""
+LASTS_NS = 30 * SECOND
+"""How long something must be so, or no longer so, until it counts."""
+UNREADABLE_SHARE = 0.01
+UNREADABLE_LEAST = 10
+"""Of so many entries at least, the share since the last look that could not be read, summed up or appended."""
+
+
+class Kind(Enum):
+    """What a worker says of itself, with how bad that is."""
+
+    LAG = "lag"
+    STALLED = "worker_stalled"
+    UNPARSED = "unparsed"
+
+
+_SEVERITY: dict[Kind, Severity] = {Kind.LAG: "warning", Kind.STALLED: "critical", Kind.UNPARSED: "warning"}
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What is seen of a worker at one moment.
+
+    ``behind_ns`` is by how much the last window of each stage lies behind the present, beyond what it has to;
+    ``stalled`` what stands still, in words, empty if nothing does; ``entries`` and ``letters`` count what was read and
+    what of it became dead letters. They begin anew when partitions move.
+    """
+
+    behind_ns: Mapping[str, int]
+    stalled: str
+    entries: int
+    letters: int
+
+
+class _Watched(msgspec.Struct):
+    """Since when it is so, or no longer so, and since when it fires; null for not."""
+
+    turned: int | None = None
+    since: int | None = None
+    said: int = 0
+    text: str = ""
+
+
+class WorkerMeta:
+    """Follows the worker called ``name``; ``look`` again and again, with a clock in ns that only goes forward."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._watched = {kind: _Watched() for kind in Kind}
+        self._entries = self._letters = 0
+        self._counted: int | None = None
+        self._unread = ""
+
+    def look(self, now: int, seen: Look) -> list[MetaAlert]:
+        """What is to be said now."""
+        texts = {Kind.LAG: self._lag(seen), Kind.STALLED: self._stalled(seen), Kind.UNPARSED: self._unparsed(now, seen)}
+        return [alert for kind in Kind if (alert := self._turn(kind, now, texts[kind])) is not None]
+
+    def _lag(self, seen: Look) -> str:
+        behind = {stage: ns for stage, ns in seen.behind_ns.items() if ns > LAG_NS}
+        parts = [f"stage {stage} is {ns // SECOND} s behind" for stage, ns in sorted(behind.items())]
+        return f"worker {self._name}: {', '.join(parts)}; what happens now is told so much later" if parts else ""
+
+    def _stalled(self, seen: Look) -> str:
+        return f"worker {self._name} stands still: {seen.stalled}" if seen.stalled else ""
+
+    def _unparsed(self, now: int, seen: Look) -> str:
+        """The share of what was read in the last while; judged once for each ``LASTS_NS``."""
+        if self._counted is None or now >= self._counted + LASTS_NS:
+            entries, letters = seen.entries - self._entries, seen.letters - self._letters
+            counted = self._counted is not None and entries >= 0 and letters >= 0
+            bad = counted and letters >= max(UNREADABLE_LEAST, UNREADABLE_SHARE * entries)
+            self._unread = (
+                f"worker {self._name}: {letters} of {entries} records could not be used; see table dead_letters"
+                if bad
+                else ""
+            )
+            self._entries, self._letters, self._counted = seen.entries, seen.letters, now
+        return self._unread
+
+    def _turn(self, kind: Kind, now: int, text: str) -> MetaAlert | None:
+        one = self._watched[kind]
+        if bool(text) == (one.since is not None):
+            one.turned = None
+            if one.since is None or now < one.said + AGAIN_NS:
+                return None
+            one.said, one.text = now, text
+            return self._alert(kind, one.since, now, "firing", text)
+        one.turned = now if one.turned is None else one.turned
+        # A worker that stands still has been watched for long before it is said.
+        if kind is not Kind.STALLED and now < one.turned + LASTS_NS:
+            return None
+        since, one.turned, one.said = one.since, None, now
+        if since is None:
+            one.since, one.text = now, text
+            return self._alert(kind, now, now, "firing", text)
+        one.since = None
+        return self._alert(kind, since, now, "resolved", f"over: {one.text}")
+
+    def _alert(self, kind: Kind, since: int, now: int, status: Status, text: str) -> MetaAlert:
+        return MetaAlert(
+            id=meta_id(kind.value, "", WORKER + self._name, since),
+            name=kind.value,
+            subject=WORKER + self._name,
+            status=status,
+            severity=_SEVERITY[kind],
+            since=since,
+            time=now,
+            text=text,
+        )
