@@ -13,13 +13,18 @@ from typing import TypeVar
 from rankwatch.deployments import deployment_of
 from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
+from rankwatch.silenced import SilencedFeed, dimmed, silence_json
+from rankwatch.silences import now_ns
 from rankwatch.text import console, headline, notice_line, stack_lines
 from schemas.entries import read_entry
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
+from schemas.silences import Silence
 from streams.ending import say
+from streams.log.kafka_silences import stored_silences
 from streams.log.kafka_tail import KafkaTail
 from streams.report import as_json, moment, publication
+from streams.silencing import TOPIC as SILENCES
 
 TOPICS = ("incidents", "notices")
 WAIT_S = 0.5
@@ -33,20 +38,26 @@ REMEMBERED = 10_000
 class Feed:
     """Says each revision and each notice once, whoever appended it twice; of an incident only what is newer."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, silenced: SilencedFeed, *, as_json: bool) -> None:
         self._as_json = as_json
+        self._silenced = silenced
         self._out = console()
         self._revisions: dict[str, int] = {}
         self._notices: dict[str, int] = {}
         self._stacks: dict[str, list[str]] = {}
 
     def show(self, found: list[tuple[str, Entry]]) -> None:
-        """Show what arrived together, in order of publication."""
+        """Show what arrived together, in order of publication, and what is no longer silenced."""
+        for why in self._silenced.take(entry for topic, entry in found if topic == SILENCES):
+            say(f"{SILENCES}: {why}")
+        found = [(topic, entry) for topic, entry in found if topic != SILENCES]
         records = [record for topic, entry in found if (record := self._read(topic, entry)) is not None]
         for notice in [record for record in records if isinstance(record, Notice)]:
             self._notice(notice)
         for incident in sorted((one for one in records if isinstance(one, Incident)), key=publication):
             self._incident(incident)
+        for incident in self._silenced.over():
+            self._say(incident, None)
 
     @staticmethod
     def _read(topic: str, entry: Entry) -> Incident | Notice | None:
@@ -61,8 +72,13 @@ class Feed:
         if self._revisions.get(incident.id, 0) >= incident.revision:
             return
         _remember(self._revisions, incident.id, incident.revision)
+        self._say(incident, self._silenced.of(incident))
+
+    def _say(self, incident: Incident, silence: Silence | None) -> None:
         if self._as_json:
-            self._print_json("incident", as_json(incident))
+            self._print_json("incident", {**as_json(incident), "silenced": silence_json(silence)})
+        elif silence is not None:
+            self._out.print(dimmed(headline(incident), silence))
         else:
             self._out.print(headline(incident))
             lines = stack_lines(incident)
@@ -95,11 +111,15 @@ def _remember(known: dict[str, V], name: str, value: V) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the feed until told to stop."""
-    with deployment_of(arguments) as (log, _), ExitStack() as stack:
+    with deployment_of(arguments) as (log, deployment), ExitStack() as stack:
         tail = KafkaTail(log, TOPICS, beginning=arguments.from_beginning)
         stack.callback(tail.close)
+        # What holds now was mostly said before this feed began.
+        silences = KafkaTail(log, (SILENCES,), beginning=True)
+        stack.callback(silences.close)
         stack.enter_context(outages_told(log.settings))
-        feed, stop = Feed(as_json=arguments.format == "json"), stopping()
+        silenced = SilencedFeed(stored_silences(log), now_ns if deployment.ticks == "workers" else None)
+        feed, stop = Feed(silenced, as_json=arguments.format == "json"), stopping()
         while not stop.is_set():
-            feed.show(tail.poll(500, WAIT_S))
+            feed.show([*silences.poll(500, 0), *tail.poll(500, WAIT_S)])
     return 0

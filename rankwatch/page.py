@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
+from rankwatch.silenced import said as said_silence
 from rankwatch.text import (
     AXES,
     how_sure,
@@ -18,6 +19,7 @@ from rankwatch.text import (
     who_prints,
 )
 from schemas.results import Anomaly, Incident
+from schemas.silences import Silence
 from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_status
 from streams.judged import judged, said
@@ -57,7 +59,8 @@ def page(diagnosis: Diagnosis, *, ascii_only: bool = False) -> str:
 def _page(diagnosis: Diagnosis) -> str:
     inputs = diagnosis.inputs
     several = len(diagnosis.jobs) > 1
-    cards = "".join(_card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
+    silenced = diagnosis.silenced
+    cards = "".join(_card(one, several, silenced.get(one.id)) for one in diagnosis.incidents) or "<p>No incident.</p>"
     cards += _differences(differences(diagnosis.log), several)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
@@ -83,8 +86,9 @@ def _differences(found: list[Anomaly], several: bool) -> str:
     return f"<h2>Profiles also show, as information</h2><table>{head}{rows}</table>" if found else ""
 
 
-def _card(incident: Incident, several: bool) -> str:
+def _card(incident: Incident, several: bool, silence: Silence | None) -> str:
     facts = [("job", incident.job)] if several else []
+    facts += [("silenced", said_silence(silence).removeprefix("silenced "))] if silence else []
     facts += [("where", where(incident)), ("since", since(incident))]
     facts += [("suspect", suspect_line(one)) for one in incident.suspects]
     facts += others(incident)

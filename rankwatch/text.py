@@ -11,7 +11,9 @@ from rich.text import Text
 from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
+from rankwatch.silenced import said as said_silence
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
+from schemas.silences import Silence
 from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_status
 from streams.judged import judged, said
@@ -48,9 +50,11 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
         out.print(f"seen up to {moment(diagnosis.until)}")
     if diagnosis.library is not None:
         out.print(f"held against library {diagnosis.library.label}")
+    silenced = diagnosis.silenced
     for incident in diagnosis.incidents:
         out.print()
-        print_incident(out, incident, job=len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job)
+        job = len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job
+        print_incident(out, incident, job=job, silence=silenced.get(incident.id))
     if not diagnosis.incidents:
         out.print("no incident")
     print_differences(out, differences(diagnosis.log), jobs=len(diagnosis.jobs) > 1)
@@ -76,15 +80,17 @@ def jobs_line(diagnosis: Diagnosis) -> str:
     return printable(f"job{'s' if len(jobs) > 1 else ''} {', '.join(jobs)}")
 
 
-def print_incident(out: Console, incident: Incident, *, job: bool = False) -> None:
-    """One incident as a card, with ``job`` also whose it is."""
+def print_incident(out: Console, incident: Incident, *, job: bool = False, silence: Silence | None = None) -> None:
+    """One incident as a card, with ``job`` also whose it is; ``silence`` is the one that holds for it."""
     title = Text()
     title.append(incident.severity.upper(), style=_COLOUR[incident.severity])
     title.append(f"  {said_symptom(incident.symptom, incident.reason, incident.scope)}", style="bold")
     title.append(f"  {incident.verdict}, {said_status(incident.resolution)}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
     out.print(title)
-    for label, line in [*([("job", incident.job)] if job else []), *_lines(incident)]:
+    first = [("job", incident.job)] if job else []
+    first += [("silenced", said_silence(silence).removeprefix("silenced "))] if silence else []
+    for label, line in [*first, *_lines(incident)]:
         for number, part in enumerate(_wrapped(out, printable(line))):
             row = Text(f"  {'' if number else label:<11}", style="dim")
             row.append(part, style="default")

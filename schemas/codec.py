@@ -9,6 +9,7 @@ import msgspec
 from schemas import events, results
 from schemas.deployment import Deployment
 from schemas.library import Library
+from schemas.silences import Silence
 
 VERSION = "1"
 
@@ -40,6 +41,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "snapshot": results.Snapshot,
     "deployment": Deployment,
     "library": Library,
+    "silence": Silence,
 }
 """Kinds of which a log record holds one, by schema name."""
 

@@ -10,6 +10,7 @@ from schemas import codec, events, results
 from schemas.identity import Identity
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.ports import Entry
+from schemas.silences import Matcher, Silence
 from schemas.topics import STAMPED, TOPICS
 
 T0 = 1_764_417_600_123_456_789
@@ -25,6 +26,7 @@ SINGLE_TOPICS = {
     "anomaly": "anomalies",
     "merged_stacks": "merged.stacks",
     "incident": "incidents",
+    "silence": "silences",
     "dead_letter": "dead-letters",
 }
 
@@ -378,6 +380,22 @@ def dead_letter() -> results.DeadLetter:
     )
 
 
+def silence(number: int = 1, ends: int = T0 + 3600 * S) -> Silence:
+    return Silence(
+        id="s1",
+        number=number,
+        matchers=[
+            Matcher(label="job", value="job?", pattern=True),
+            Matcher(label="severity", value="info", negated=True),
+        ],
+        starts=T0,
+        ends=ends,
+        created_by="maria",
+        comment="new cable",
+        kind="known",
+    )
+
+
 def everything() -> list[msgspec.Struct]:
     """At least one record of every kind on the topics of the sink."""
     return [
@@ -395,5 +413,7 @@ def everything() -> list[msgspec.Struct]:
         merged_stacks(T0 - 10 * S),
         incident(),
         incident(2, status="resolved"),
+        silence(),
+        silence(2, ends=T0 + 60 * S),
         dead_letter(),
     ]

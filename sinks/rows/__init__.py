@@ -8,7 +8,7 @@ from typing import Any
 from sinks.rows.common import Block, Columns
 from sinks.rows.events import EVENT_KINDS, event_block
 from sinks.rows.failures import dead_letter_block, late_block
-from sinks.rows.findings import anomaly_block, incident_block, library_block, template_block
+from sinks.rows.findings import anomaly_block, incident_block, library_block, silence_block, template_block
 from sinks.rows.stacks import merged_block
 from sinks.rows.windows import window_blocks
 
@@ -39,4 +39,5 @@ _SINGLES: dict[str, Callable[[Any, str], Block]] = {
     "template": template_block,
     "anomaly": anomaly_block,
     "incident": incident_block,
+    "silence": silence_block,
 }
