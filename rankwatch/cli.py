@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwatch import home, library_arguments, live, stacks_arguments
+from rankwatch import home, library_arguments, live, silences_arguments, stacks_arguments
 from rankwatch.collector import collect_seldom
 from rankwatch.errors import KNOWN, UsageError
 from rankwatch.times import parse_time
@@ -76,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _database(sql)
     library_arguments.add_command(commands, _command)
+    silences_arguments.add_command(commands, _command)
     migrate = _command(commands, "migrate", "bring the database's tables up to date", "")
     _database(migrate)
     _database(live.add_commands(commands, _command, _positive))
@@ -120,6 +121,7 @@ def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--format", choices=("text", "json", "html"), default="text")
     library_arguments.add_baseline(command)
+    silences_arguments.add_silences(command)
     _database(command)
 
 
@@ -127,15 +129,17 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     from producers.recording import read_recording
     from rankwatch import diagnose, library, page, text
     from rankwatch.progress import watching, working
+    from rankwatch.silence_files import read_silences
 
     until = None if arguments.until is None else parse_time(arguments.until)
     _check_address(arguments.clickhouse)
+    silences = () if arguments.silences is None else read_silences(arguments.silences)
     healthy = library.given(arguments.baseline, arguments.library)
     out, errors = text.console(), text.console(stderr=True)
     with working(errors, "reading"):
         recording = read_recording(arguments.folder)
     with watching(out, errors, *recording.span, feed=False) as watch:
-        found = diagnose.run(recording, until=until, watch=watch, library=healthy)
+        found = diagnose.run(recording, until=until, watch=watch, library=healthy, silences=silences)
     with working(errors, "storing"):
         _store(found, arguments.clickhouse)
     if arguments.format == "json":
@@ -261,6 +265,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "migrate": _run_migrate,
     **stacks_arguments.COMMANDS,
     **library_arguments.COMMANDS,
+    **silences_arguments.COMMANDS,
     **live.COMMANDS,
 }
 

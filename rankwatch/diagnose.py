@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,11 +13,13 @@ from producers.publish import stream
 from producers.recording import Inputs, Recording, Unused, read_recording
 from rankwatch.database import database
 from rankwatch.home import NO_DATABASE
+from rankwatch.silenced import silence_json, silences_at
 from schemas.codec import encode, headers
 from schemas.identity import NO_JOB
 from schemas.ids import stable_id
 from schemas.library import Library
 from schemas.results import Incident
+from schemas.silences import Silence
 from sinks.migrate import migrate
 from sinks.runs import Run, record_run
 from sinks.sink import Sink
@@ -38,7 +40,7 @@ Watch = Callable[[int, list[Incident]], None]
 class Diagnosis(msgspec.Struct, frozen=True):
     """What a run found. ``log`` holds everything that the pipeline said, ``inputs`` also what the stages refused.
 
-    ``library`` is what healthy jobs print, as far as the run was told.
+    ``library`` is what healthy jobs print, as far as the run was told, ``silences`` what was not to page.
     """
 
     recording: Recording
@@ -49,11 +51,18 @@ class Diagnosis(msgspec.Struct, frozen=True):
     run_id: str
     inputs: Inputs
     library: Library | None = None
+    silences: Sequence[Silence] = ()
+
+    @property
+    def silenced(self) -> dict[str, Silence]:
+        """By incident's id the silence that holds for it."""
+        return silences_at(self.incidents, self.silences, _ended(self.recording, self.until))
 
     @property
     def versions(self) -> dict[str, str]:
         """The versions that the result depends on."""
-        return {**versions(), **({"library": self.library.label} if self.library else {})}
+        silences = {"silences": ", ".join(one.label for one in self.silences)} if self.silences else {}
+        return {**versions(), **({"library": self.library.label} if self.library else {}), **silences}
 
     @property
     def jobs(self) -> list[str]:
@@ -68,8 +77,9 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     @property
     def pages(self) -> bool:
-        """Whether any incident is critical or a warning."""
-        return any(incident.severity in ("critical", "warning") for incident in self.incidents)
+        """Whether any incident is critical or a warning, and not silenced."""
+        silenced = self.silenced
+        return any(one.severity in ("critical", "warning") and one.id not in silenced for one in self.incidents)
 
 
 def diagnose(
@@ -95,14 +105,20 @@ def run(
     watch: Watch | None = None,
     partitions: int = 2,
     library: Library | None = None,
+    silences: Sequence[Silence] = (),
 ) -> Diagnosis:
-    """Stream a recording that has been read, and hold it against ``library``. Raises LibraryError."""
+    """Stream a recording that has been read, and hold it against ``library``. Raises LibraryError.
+
+    ``silences`` change nothing that is found, only what pages.
+    """
     config = config or StreamConfig()
     log = MemoryLog(partitions)
     known = None if library is None else Known(library)
     if known is not None:
         # What results rest on lies in the log beside them.
         log.append("library", known.library.name.encode(), encode(known.library), headers("library"), 0)
+    for silence in silences:
+        log.append("silences", silence.id.encode(), encode(silence), headers("silence"), 0)
     driver = Driver(log, config, known=known)
     seen = Revisions(log)
     told: int | None = None
@@ -120,17 +136,27 @@ def run(
         log=log,
         config=config,
         until=until,
-        run_id=_run_id(recording, until, config, known),
+        run_id=_run_id(recording, until, config, known, silences),
         inputs=_with_refused(recording.inputs, log),
         library=None if known is None else known.library,
+        silences=silences,
     )
 
 
-def _run_id(recording: Recording, until: int | None, config: StreamConfig, known: Known | None) -> str:
-    """The same files, cut at the same time, with the same configuration, versions and library are the same run."""
+def _run_id(
+    recording: Recording,
+    until: int | None,
+    config: StreamConfig,
+    known: Known | None,
+    silences: Sequence[Silence],
+) -> str:
+    """The same files, cut at the same time, with the same configuration, versions, library and silences are the same
+    run.
+    """
     content = stable_id(*(encode(arrival.batch).decode() for arrival in recording.arrivals))
     libraries = [f"{name} {at}" for name, at in sorted(versions().items())]
-    return stable_id("run", content, until, config.hash, *libraries, *([known.label] if known else []))
+    silenced = [encode(silence).decode() for silence in silences]
+    return stable_id("run", content, until, config.hash, *libraries, *([known.label] if known else []), *silenced)
 
 
 def _with_refused(inputs: Inputs, log: MemoryLog) -> Inputs:
@@ -168,15 +194,19 @@ def store(diagnosis: Diagnosis, dsn: str, *, kind: Kind) -> dict[str, int]:
     return counts
 
 
+def _ended(recording: Recording, until: int | None) -> int:
+    """The latest time that a run saw anything of (ns)."""
+    return recording.span[1] if until is None else min(recording.span[1], until)
+
+
 def run_of(diagnosis: Diagnosis, kind: Kind) -> Run:
     """The row that describes a run."""
-    started, ended = diagnosis.recording.span
     return Run(
         run_id=diagnosis.run_id,
         kind=kind,
         job=diagnosis.recording.job,
-        started=started,
-        ended=ended if diagnosis.until is None else min(ended, diagnosis.until),
+        started=diagnosis.recording.span[0],
+        ended=_ended(diagnosis.recording, diagnosis.until),
         versions=diagnosis.versions,
         inputs=diagnosis.recording.inputs.records,
     )
@@ -185,6 +215,7 @@ def run_of(diagnosis: Diagnosis, kind: Kind) -> Run:
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The report that tools rely on (DESIGN section 7)."""
     fleet = diagnosis.fleet
+    silenced = diagnosis.silenced
     return {
         "job": {"id": diagnosis.recording.job},
         "inputs": inputs_json(diagnosis.inputs),
@@ -192,7 +223,10 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "judged": judged.as_json(judged.judged(diagnosis.log)),
         "until": None if diagnosis.until is None else report.moment(diagnosis.until),
         "versions": diagnosis.versions,
-        "incidents": [report.as_json(incident, fleet.of(incident)) for incident in diagnosis.incidents],
+        "incidents": [
+            {**report.as_json(one, fleet.of(one)), "silenced": silence_json(silenced.get(one.id))}
+            for one in diagnosis.incidents
+        ],
         "differences": [report.difference_json(one) for one in report.differences(diagnosis.log)],
     }
 

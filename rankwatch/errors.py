@@ -8,6 +8,7 @@ from sinks.errors import SinkError
 from streams.library.record import LibraryError
 from streams.log.archive import ArchiveError
 from streams.log.kafka_settings import KafkaSettingsError
+from streams.silencing import SilenceError
 from streams.snapshots import SnapshotError
 
 
@@ -19,6 +20,7 @@ KNOWN = (
     UsageError,
     UnreadableRecording,
     LibraryError,
+    SilenceError,
     SinkError,
     ArchiveError,
     LogError,

@@ -29,16 +29,21 @@ from rankwatch.feed_lines import (
 from rankwatch.outages import outages_told
 from rankwatch.pulse import Pulse, Repeated
 from rankwatch.signals import stopping
+from rankwatch.silenced import SilencedFeed, dimmed, silence_json
+from rankwatch.silences import now_ns
 from rankwatch.text import console, printable, stack_lines
 from rankwatch.text_fleet import fleet_lines
 from schemas.entries import read_entry
 from schemas.meta import WATCHDOG, MetaAlert
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
+from schemas.silences import Silence
 from streams.ending import say
+from streams.log.kafka_silences import stored_silences
 from streams.log.kafka_tail import KafkaTail
 from streams.memberships import Memberships
 from streams.report import moment, publication
+from streams.silencing import TOPIC as SILENCES
 
 TOPICS = ("incidents", "notices", "meta")
 WAIT_S = 0.5
@@ -52,8 +57,9 @@ class Feed:
     Of an incident only what is newer. Beats of the watchdog are told in JSON only: they are for machines.
     """
 
-    def __init__(self, *, as_json: bool, pulse: Pulse | None = None) -> None:
+    def __init__(self, *, as_json: bool, silenced: SilencedFeed | None = None, pulse: Pulse | None = None) -> None:
         self._as_json = as_json
+        self._silenced = silenced or SilencedFeed((), None)
         self._pulse = pulse
         self._out = console()
         self._adoption = Adoption()
@@ -65,12 +71,17 @@ class Feed:
         self._repeated = Repeated()
 
     def show(self, found: Sequence[tuple[str, Entry]]) -> None:
-        """Show what arrived together, in order of publication."""
+        """Show what arrived together, in order of publication, and what is no longer silenced."""
+        for why in self._silenced.take(entry for topic, entry in found if topic == SILENCES):
+            say(f"{SILENCES}: {why}")
+        found = [(topic, entry) for topic, entry in found if topic != SILENCES]
         records = [record for topic, entry in found if (record := self._read(topic, entry)) is not None]
         for notice in [record for record in records if isinstance(record, Notice)]:
             self._notice(notice)
         for incident in sorted((one for one in records if isinstance(one, Incident)), key=publication):
             self._incident(incident)
+        for incident in self._silenced.over():
+            self._say(incident, None)
         alerts = [one for one in records if isinstance(one, MetaAlert)]
         self._repeated.heard(alerts)
         for alert in sorted(alerts, key=lambda one: (one.time, one.name, one.subject, one.status)):
@@ -98,21 +109,29 @@ class Feed:
         if self._revisions.get(incident.id, 0) >= incident.revision:
             return
         remember(self._revisions, incident.id, incident.revision)
+        self._say(incident, self._silenced.of(incident))
+
+    def _say(self, incident: Incident, silence: Silence | None) -> None:
         adopted, members = self._adoption.followed(incident), self._fleet.take(incident)
         if self._as_json:
-            self._print_json("incident", incident_json(incident, adopted, self._fleet.of(incident)))
+            told = incident_json(incident, adopted, self._fleet.of(incident))
+            self._print_json("incident", {**told, "silenced": silence_json(silence)})
             return
         first = adopted is not None and incident.id not in self._adopters
         if first:
             remember(self._adopters, incident.id, True)
-        self._print(incident_line(incident, adopted if first else None))
-        for line in fleet_lines(incident, members, self._fleet):
-            self._print(Text(f"    {printable(line)}"))
+        line = incident_line(incident, adopted if first else None)
+        if silence is not None:
+            self._print(dimmed(line, silence))
+            return
+        self._print(line)
+        for below in fleet_lines(incident, members, self._fleet):
+            self._print(Text(f"    {printable(below)}"))
         lines = stack_lines(incident)
         if lines and lines != self._stacks.get(incident.id):
             remember(self._stacks, incident.id, lines)
-            for line in lines:
-                self._print(Text(f"    {line}"))
+            for below in lines:
+                self._print(Text(f"    {below}"))
 
     def _notice(self, notice: Notice) -> None:
         # One alert an attempt: the incident that follows adopts it.
@@ -153,13 +172,17 @@ def run(arguments: argparse.Namespace) -> int:
     with deployment_of(arguments) as (log, deployment), ExitStack() as stack:
         tail = KafkaTail(log, TOPICS, beginning=arguments.from_beginning)
         stack.callback(tail.close)
+        # What holds now was mostly said before this feed began.
+        silences = KafkaTail(log, (SILENCES,), beginning=True)
+        stack.callback(silences.close)
         stack.enter_context(outages_told(log.settings))
         live = deployment.ticks == "workers"
+        silenced = SilencedFeed(stored_silences(log), now_ns if live else None)
         # Recordings have a time of their own, and end: whether it is silent only a live pipeline can be asked.
         pulse = Pulse(log.partitions("windows"), time.time_ns() if live else 0)
-        feed, stop = Feed(as_json=arguments.format == "json", pulse=pulse), stopping()
+        feed, stop = Feed(as_json=arguments.format == "json", silenced=silenced, pulse=pulse), stopping()
         while not stop.is_set():
-            feed.show(tail.poll(500, WAIT_S))
+            feed.show([*silences.poll(500, 0), *tail.poll(500, WAIT_S)])
             if live:
                 feed.look(time.time_ns())
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 from rankwatch.diagnose import Diagnosis
+from rankwatch.silenced import silence_facts
 from rankwatch.text import (
     AXES,
     how_sure,
@@ -58,8 +59,11 @@ def page(diagnosis: Diagnosis, *, ascii_only: bool = False) -> str:
 def _page(diagnosis: Diagnosis) -> str:
     inputs = diagnosis.inputs
     several = len(diagnosis.jobs) > 1
-    fleet = diagnosis.fleet
-    told = [_card(one, fleet_facts(one, fleet, several=several)) for one in diagnosis.incidents]
+    fleet, silenced = diagnosis.fleet, diagnosis.silenced
+    told = [
+        _card(one, [*fleet_facts(one, fleet, several=several), *silence_facts(silenced.get(one.id))])
+        for one in diagnosis.incidents
+    ]
     cards = "".join(told) or "<p>No incident.</p>"
     cards += _differences(differences(diagnosis.log), several)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""

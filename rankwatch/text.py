@@ -11,6 +11,7 @@ from rich.text import Text
 from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
+from rankwatch.silenced import silence_facts
 from rankwatch.text_fleet import fleet_facts, is_fleet, whose
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
@@ -49,11 +50,12 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
         out.print(f"seen up to {moment(diagnosis.until)}")
     if diagnosis.library is not None:
         out.print(f"held against library {diagnosis.library.label}")
-    fleet = diagnosis.fleet
+    fleet, silenced = diagnosis.fleet, diagnosis.silenced
     for incident in diagnosis.incidents:
         out.print()
         several = len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job
-        print_incident(out, incident, fleet_facts(incident, fleet, several=several))
+        first = [*fleet_facts(incident, fleet, several=several), *silence_facts(silenced.get(incident.id))]
+        print_incident(out, incident, first)
     if not diagnosis.incidents:
         out.print("no incident")
     print_differences(out, differences(diagnosis.log), jobs=len(diagnosis.jobs) > 1)

@@ -11,6 +11,7 @@ from schemas.deployment import Deployment
 from schemas.fleet import FleetReport, NodeHistory
 from schemas.library import Library
 from schemas.meta import MetaAlert
+from schemas.silences import Silence
 
 VERSION = "1"
 
@@ -45,6 +46,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "snapshot": results.Snapshot,
     "deployment": Deployment,
     "library": Library,
+    "silence": Silence,
 }
 """Kinds of which a log record holds one, by schema name."""
 

@@ -220,6 +220,18 @@ class Exit(Record, frozen=True, omit_defaults=True, kw_only=True):
     requested: bool = False
 
 
+class Stop(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A word that a job, or what of it runs on a node or as a rank, is told to end from outside.
+
+    ``word`` is what is ended: the *job*; a *step* of it, which may also be because of a task that has failed; what an
+    *agent* runs on its node; a *rank*.
+    """
+
+    time: int
+    word: Literal["job", "step", "agent", "rank"]
+    said: str = ""
+
+
 class Drift(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A verified shift of a worker's own series: medians before and after ``iteration``."""
 
@@ -353,8 +365,10 @@ class Sketch(Record, frozen=True, omit_defaults=True, kw_only=True):
 class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     """What the rank stage says of one worker in one window ``[start, end)``.
 
-    ``announced`` are (pid, process type); ``stopped`` is when a launcher said it was told to stop, ``finished`` when
-    the worker said that training was done, ``phase_time`` when one of its lines last said in which phase it is;
+    ``announced`` are (pid, process type); ``stops`` are the first words of each kind by which it was told to end,
+    ``stopped`` is when the first came that speaks of the job or of a launcher, ``launcher`` whether a launcher printed
+    anything; ``finished`` is when the worker said that training was done, ``phase_time`` when one of its lines last
+    said in which phase it is;
     ``devices`` are the PCI ids of what it said that it uses, ``sampled_devices`` those of what its processes sampled;
     ``dropped`` counts by reason what was left out or re-timed. ``tail`` is the order of its lines: the last pairs of
     (place in ``signatures``, iteration), each where it first came, chatter left out. ``timelines`` are those of the
@@ -395,6 +409,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     fatals: list[Fatal] = []
     exits: list[Exit] = []
     stopped: int | None = None
+    stops: list[Stop] = []
+    launcher: bool = False
     finished: int | None = None
     drifts: list[Drift] = []
     collectives: list[CollectiveState] = []

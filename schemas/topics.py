@@ -167,6 +167,15 @@ TOPICS: dict[str, Topic] = {
             most_bytes=8 * MIB,
             single=True,
         ),
+        Topic(
+            name="silences",
+            kinds=("silence",),
+            key="id",
+            writer="whoever silences",
+            readers=("feed", "sink"),
+            cleanup="compact",
+            single=True,
+        ),
     )
 }
 """All topics by name."""

@@ -22,6 +22,7 @@ from schemas.results import (
     Fatal,
     HardwareChange,
     StackSpan,
+    Stop,
     Suspect,
     SuspiciousTemplate,
     Window,
@@ -36,6 +37,7 @@ from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
 from streams.series_table import Reports, series_table
 from streams.stacks import joined, telling
+from streams.stops import GOES_ON_NS, Lives, Stops, alone, decided, failed, take
 
 T = TypeVar("T")
 
@@ -180,6 +182,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     phases: dict[int, str] = {}
     turned: dict[int, int] = {}
     stopped: int | None = None
+    stops: Stops = msgspec.field(default_factory=Stops)
     superseded: int | None = None
     node_life: dict[str, int] = {}
     heard: int | None = None
@@ -205,7 +208,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
         self._nobodys(window.nobodys)
+        before = self.iterated
         self._node_side(window)
+        self._note_stops(window, before)
         # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
         kept = () if moved or self.layout != layout else ("_peers", "_coordinates")
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
@@ -287,8 +292,40 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             self.node_life[node] = max(time, self.node_life.get(node, time))
         if window.heard is not None:
             self.heard = max(window.heard, self.heard or window.heard)
-        if window.stopped is not None:
-            self.stopped = min(window.stopped, self.stopped or window.stopped)
+
+    def _note_stops(self, window: AttemptWindow, iterated: int | None) -> None:
+        """Take in who was told to end, and whether that means the attempt; what it has outlived was no stop."""
+        stops = self.stops
+        stops.launchers = sorted({*stops.launchers, *window.launchers})
+        words = [*window.stops, *([("", Stop(time=window.stopped, word="job"))] if window.stopped is not None else [])]
+        nodes = set(self.node_names)
+        of_it = [(node, stop) for node, stop in words if stop.word != "agent" or not nodes or node in {*nodes, ""}]
+        take(stops, window.summaries, of_it, window.exits, iterated)
+        if not stops.told:
+            return
+        self.stopped = decided(stops, self._lives(window.end))[0]
+        if self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS:
+            self.stops, self.stopped = Stops(launchers=stops.launchers), None
+
+    def _lives(self, now: int) -> Lives:
+        by_node: dict[str, int] = {}
+        failing = set()
+        for member in self.members.values():
+            node = member.identity.node
+            by_node[node] = max(member.last_life, by_node.get(node, 0))
+            if member.exit is not None and failed(member.exit):
+                failing.add(node)
+        return Lives(now=now, ranks=self.expected, by_node=by_node, failing=frozenset(failing))
+
+    @property
+    def told_alone(self) -> dict[str, int]:
+        """The nodes whose agents were told to end while those of others were not, with when; none of a stop."""
+        return alone(self.stops) if self.stopped is None or self._stopped_later else {}
+
+    @property
+    def _stopped_later(self) -> bool:
+        early = alone(self.stops)
+        return bool(early) and self.stopped is not None and self.stopped > max(early.values())
 
     def _note_rounds(self, window: AttemptWindow) -> None:
         """Whom the nodes list that are seen to run anybody in this window, and whom they leave out.
@@ -509,7 +546,9 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
     when one of those workers last reported an iteration, ``nobodys`` what they print, as one worker's window, and
     ``nobodys_layout`` what they have said of the layout;
-    ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
+    ``stopped`` is when it was said that the job ends, ``stops`` are such words with their nodes, ``launchers`` the
+    nodes whose launchers printed; ``unavailable`` is set where a partition was left out. ``printed`` is who printed
+    what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
     summaries once more.
     """
@@ -531,6 +570,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     nobodys: Window | None = None
     nobodys_layout: dict[str, int] = {}
     stopped: int | None = None
+    stops: list[tuple[str, Stop]] = []
+    launchers: list[str] = []
     unavailable: bool = False
     contrast: HealthyContrast | None = None
     printed: Printed = NOTHING_PRINTED

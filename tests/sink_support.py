@@ -11,6 +11,7 @@ from schemas.identity import Identity
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.meta import MetaAlert
 from schemas.ports import Entry
+from schemas.silences import Matcher, Silence
 from schemas.topics import STAMPED, TOPICS
 
 T0 = 1_764_417_600_123_456_789
@@ -28,6 +29,7 @@ SINGLE_TOPICS = {
     "node_history": "node.history",
     "incident": "incidents",
     "meta": "meta",
+    "silence": "silences",
     "dead_letter": "dead-letters",
 }
 
@@ -412,6 +414,22 @@ def dead_letter() -> results.DeadLetter:
     )
 
 
+def silence(number: int = 1, ends: int = T0 + 3600 * S) -> Silence:
+    return Silence(
+        id="s1",
+        number=number,
+        matchers=[
+            Matcher(label="job", value="job?", pattern=True),
+            Matcher(label="severity", value="info", negated=True),
+        ],
+        starts=T0,
+        ends=ends,
+        created_by="maria",
+        comment="new cable",
+        kind="known",
+    )
+
+
 def everything() -> list[msgspec.Struct]:
     """At least one record of every kind on the topics of the sink."""
     return [
@@ -432,5 +450,7 @@ def everything() -> list[msgspec.Struct]:
         node_history(),
         meta_alert(),
         meta_alert(status="resolved", time=T0 + 20 * S),
+        silence(),
+        silence(2, ends=T0 + 60 * S),
         dead_letter(),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from sinks.rows.common import Block, Columns
 from sinks.rows.events import EVENT_KINDS, event_block
 from sinks.rows.failures import dead_letter_block, late_block
-from sinks.rows.findings import anomaly_block, incident_block, library_block, template_block
+from sinks.rows.findings import anomaly_block, incident_block, library_block, silence_block, template_block
 from sinks.rows.fleet import node_history_block
 from sinks.rows.meta import meta_block
 from sinks.rows.stacks import merged_block
@@ -43,4 +43,5 @@ _SINGLES: dict[str, Callable[[Any, str], Block]] = {
     "incident": incident_block,
     "node_history": node_history_block,
     "meta": meta_block,
+    "silence": silence_block,
 }

@@ -1,4 +1,4 @@
-"""Rows of templates, learned libraries, anomalies and incidents."""
+"""Rows of templates, learned libraries, anomalies, incidents and silences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from schemas import codec
 from schemas.library import Library
 from schemas.results import Anomaly, Incident, Suspect, Template
+from schemas.silences import Matcher, Silence
 from sinks.rows.common import Block, single
 
 
@@ -163,3 +164,30 @@ def _grounds(incident: Incident) -> dict[str, Any]:
         "evidence_peers": [piece.peers for piece in incident.evidence],
         "stacks": [kind.text for kind in incident.stacks],
     }
+
+
+def silence_block(silence: Silence, run_id: str) -> Block:
+    """One row for this version."""
+    return single(
+        "silences",
+        {
+            "run_id": run_id,
+            "id": silence.id,
+            "number": silence.number,
+            "starts": silence.starts,
+            "ends": silence.ends,
+            "labels": [matcher.label for matcher in silence.matchers],
+            "values": [matcher.value for matcher in silence.matchers],
+            "likes": [_like(matcher) for matcher in silence.matchers],
+            "negated": [matcher.negated for matcher in silence.matchers],
+            "created_by": silence.created_by,
+            "comment": silence.comment,
+            "kind": silence.kind,
+        },
+    )
+
+
+def _like(matcher: Matcher) -> str:
+    """What LIKE takes for the value."""
+    plain = matcher.value.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    return plain.replace("*", "%").replace("?", "_") if matcher.pattern else plain

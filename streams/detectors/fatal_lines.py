@@ -17,17 +17,23 @@ from streams.view import AttemptView, AttemptWindow
 
 
 class FatalLinesConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is printed this long before the owner's stop still belongs to it: cascades, errors of a rank's own."""
+    """What is printed this long before the owner's stop still belongs to it: cascades, errors of a rank's own.
+
+    A cascade that comes within ``follows_s`` behind an error of a rank's own follows that, not the stop.
+    """
 
     stop_slack_s: float = 5.0
     own_slack_s: float = 1.0
+    follows_s: float = 60.0
 
     def __post_init__(self) -> None:
-        require(self, above_0=("stop_slack_s", "own_slack_s"))
+        require(self, above_0=("stop_slack_s", "own_slack_s", "follows_s"))
 
 
 class FatalLinesState(msgspec.Struct, kw_only=True):
-    """No state: incidents remember."""
+    """When a rank last printed an error of its own (ns); incidents remember all else."""
+
+    own: int | None = None
 
 
 @register
@@ -40,11 +46,12 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """A finding for each candidate's signature, and one for all cascades of the window."""
+        before = self._own_before(view, window)
         found = [
             (summary.identity.rank, fatal)
             for summary in window.summaries
             for fatal in summary.fatals
-            if summary.identity.rank is not None and not self._after_the_end(view, fatal)
+            if summary.identity.rank is not None and not self._after_the_end(view, fatal, before)
         ]
         by_signature: dict[str, list[tuple[int, Fatal]]] = {}
         for rank, fatal in found:
@@ -54,12 +61,27 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         anomalies = [self._candidate(view, window, group) for _, group in sorted(by_signature.items())]
         return [*anomalies, self._cascade(view, window, cascades)] if cascades else anomalies
 
-    def _after_the_end(self, view: AttemptView, fatal: Fatal) -> bool:
+    def _own_before(self, view: AttemptView, window: AttemptWindow) -> int | None:
+        """When a rank printed an error of its own that is no part of a stop: the first in this window, or the last."""
+        found = [
+            fatal.time
+            for summary in window.summaries
+            for fatal in summary.fatals
+            if fatal.role == "candidate" and not of_the_stop(fatal, view.stopped, self.config.own_slack_s)
+        ]
+        before = self.state.own
+        self.state.own = max(found, default=before)
+        follows = before is not None and window.start - before <= int(self.config.follows_s * 1e9)
+        return before if follows else min(found, default=None)
+
+    def _after_the_end(self, view: AttemptView, fatal: Fatal, own: int | None) -> bool:
         """Whether the line belongs to an end: the owner's stop, or peers that go away once training is done.
 
-        An error of a rank's own before the stop is no part of it: launchers stop each other after a failure.
+        An error of a rank's own before the stop is no part of it, nor is what others lose by that: launchers stop each
+        other after a failure, and people a job that has failed.
         """
-        slack = self.config.stop_slack_s if fatal.role == "cascade" else self.config.own_slack_s
+        loses = fatal.role == "cascade" and (own is None or fatal.time < own)
+        slack = self.config.stop_slack_s if loses else self.config.own_slack_s
         return of_the_stop(fatal, view.stopped, slack) or (view.finished and fatal.role == "cascade")
 
     def _candidate(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:

@@ -36,9 +36,10 @@ class WorkerExitConfig(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerExitState(msgspec.Struct, kw_only=True):
     """Ranks whose end has been reported, ranks that printed any fatal line, ranks that are said to have left.
 
-    Those are of the standstill that began at ``since``.
+    Those are of the standstill that began at ``since``. ``alone`` are the nodes whose agents were told to end alone.
     """
 
+    alone: list[str] = []
     reported: list[int] = []
     printed: list[int] = []
     left: list[int] = []
@@ -79,7 +80,36 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         told = sorted(rank for rank, one in ended.items() if one.signal == "SIGTERM")
         found = [self._killed(view, window, killed)] if killed else []
         found += [self._told(view, window, told, ended)] if told else []
-        return [*found, *self._early(view, window, printed)]
+        return [*found, *self._alone(view, window), *self._early(view, window, printed)]
+
+    def _alone(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
+        """The ranks of nodes whose agents were told to end while others live on: drained, or killed from outside."""
+        fresh = {node: time for node, time in view.told_alone.items() if node and node not in self.state.alone}
+        self.state.alone = sorted({*self.state.alone, *fresh})
+        ranks = {rank: fresh[node] for rank in sorted(view.members) if (node := view.node_of(rank)) in fresh}
+        if not ranks:
+            return []
+        nodes = ", ".join(sorted(fresh))
+        why = "the launcher on its node was told to end from outside, those of other nodes were not"
+        return [
+            self.anomaly(
+                window,
+                f"alone|{nodes}",
+                onset=min(ranks.values()),
+                precision_ns=SECOND,
+                axis="space",
+                layer="platform",
+                symptom="crash",
+                area="unknown",
+                grounds="own_death",
+                severity="critical",
+                text=f"the launcher on {nodes} was told to end from outside and took {said_ranks(ranks)} along",
+                peers=f"launchers that were heard and not told: {len(set(view.stops.launchers) - set(fresh))}",
+                iteration=view.clock.iteration,
+                phase=view.phase,
+                suspects=[view.suspect(rank, 0.8, why) for rank in ranks],
+            )
+        ]
 
     def _early(self, view: AttemptView, window: AttemptWindow, printed: set[int]) -> list[Anomaly]:
         """Those that ended without a word of an error, or that training was done, before the job stood still.

@@ -1,4 +1,4 @@
-"""What launchers say of their workers: who ended how, whom they stopped, and that they were stopped themselves."""
+"""What launchers say of their workers: who ended how, and whom they stopped."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ from datetime import UTC, datetime
 
 from schemas.events import Log
 from schemas.results import Exit
+from streams.lines.stops import WORDS
 
 _SENDING = re.compile(r"Sending process (\d{1,9}) closing signal (SIG[A-Z]{1,10})")
 _FAILED = re.compile(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,5}) \(pid: (\d{1,9})\)")
-_CANCELLED = r"[\d.]{1,20} ON [\w.-]{1,100} CANCELLED AT [\dT:-]{1,40}"
-# A step is cancelled too when one of its tasks fails; only a reason tells that.
-_STOPPED = re.compile(
-    r"Received (?:15|2|1) death signal, shutting down workers|got signal: (?:15|2|1)\b"
-    rf"|\*\*\* JOB {_CANCELLED} \*\*\*|\*\*\* (?:JOB|STEP) {_CANCELLED} DUE TO (?:TIME LIMIT|PREEMPTION) \*\*\*"
-)
 _ENTRY = re.compile(
     r"time\s*:\s*(\d{4}-\d\d-\d\d)_(\d\d:\d\d:\d\d)\s+host\s*:[^\n]*\n\s*"
     r"rank\s*:\s*(\d{1,7}) \(local_rank: (\d{1,5})\)\s+exitcode\s*:\s*(-?\d{1,5}) \(pid: (\d{1,9})\)"
 )
 _SIGNALS = {-1: "SIGHUP", -2: "SIGINT", -6: "SIGABRT", -7: "SIGBUS", -9: "SIGKILL", -11: "SIGSEGV", -15: "SIGTERM"}
-_WORDS = ("closing signal", "exitcode", "death signal", "got signal", "CANCELLED AT")
-"""One of these is in every record that ``exits_of`` and ``stopped_by_owner`` find anything in."""
+_WORDS = ("closing signal", "exitcode", *WORDS)
+"""One of these is in every record that ``exits_of`` and ``stop_of`` find anything in."""
 
 SECOND = 1_000_000_000
 
 
 def tells_ends(text: str) -> bool:
-    """Whether ``exits_of`` and ``stopped_by_owner`` have to look closer; never no where they find something."""
+    """Whether ``exits_of`` and ``stop_of`` have to look closer; never no where they find something."""
     return any(word in text for word in _WORDS)
 
 
@@ -62,8 +57,3 @@ def _exit(time: int, pid: str, code: str, rank: str | None, local_rank: str) -> 
         code=int(code),
         signal=_SIGNALS.get(int(code), f"signal {-int(code)}" if int(code) < 0 else ""),
     )
-
-
-def stopped_by_owner(text: str) -> bool:
-    """Whether the launcher says that it was told to stop from outside."""
-    return _STOPPED.search(text) is not None

@@ -236,6 +236,8 @@ class JobKeeper:
                 nobodys=view.nobodys.take(among.nobodys, names_of(own) if any(map(pack_of, among.nobodys)) else set()),
                 nobodys_layout=dict(self._state.layout),
                 stopped=told.stopped if view.superseded is None else None,
+                stops=told.stops if view.superseded is None else [],
+                launchers=told.launchers,
                 unavailable=unavailable,
                 printed=self._templates.printed(name, own, view.members),
             )

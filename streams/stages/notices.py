@@ -18,8 +18,9 @@ from schemas.ids import notification_key, stable_id
 from schemas.results import Fatal, Notice
 from streams.lines.facts import Facts
 from streams.lines.fatal import fatal_of, loses_a_peer
-from streams.lines.launcher import exits_of, stopped_by_owner
+from streams.lines.launcher import exits_of
 from streams.lines.phases import SHUTDOWN
+from streams.lines.stops import stop_of
 from streams.stages.node import passes_on
 
 V = TypeVar("V")
@@ -90,7 +91,7 @@ class Notices:
         if told is not None and facts.turn:
             told.done = facts.turn == SHUTDOWN
         if told is not None and facts.ends and identity.rank is None:
-            told.stopped = told.stopped or stopped_by_owner(event.text)
+            told.stopped = told.stopped or stop_of(event.text) in ("job", "agent")
         over = told is not None and (told.stopped or told.done)
         if facts.trouble:
             fatal = fatal_of(event, trained=True)

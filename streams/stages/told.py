@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Fatal, HardwareChange, Window
+from schemas.results import Fatal, HardwareChange, Stop, Window
 from streams.iterations import TIMED_NS
 from streams.lines.fatal import loses_a_peer
 from streams.packing import pack_of
 
 OF_NODES = ("kernel", "system")
 """Process types that speak of a node."""
+NODE_FAILED = "slurm.node_failed"
+"""What a scheduler says of a node, wherever it is printed."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,8 +23,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     ``unplaced`` are errors of no known rank, ``faults`` those of nodes, ``heard`` when iterations were spoken of (ns).
     ``measured`` and ``nobodys`` are the windows of those that tell metrics of nodes, and what is the job's own word.
-    ``of_attempts`` is who shows that there is an attempt, ``life`` when nodes were alive, ``stopped`` when it was first
-    said that the owner ends the job. ``changes`` are those of ranks as well.
+    ``of_attempts`` is who shows that there is an attempt, ``life`` when nodes were alive. ``stopped`` is when a window
+    that knows no more said that the job was ended, ``stops`` are the words by which it was, ``launchers`` the nodes on
+    which any printed. ``changes`` are those of ranks as well.
     """
 
     unplaced: list[tuple[Identity, Fatal]]
@@ -34,6 +37,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     of_attempts: list[Identity]
     life: list[tuple[str, int]]
     stopped: int | None
+    stops: list[tuple[str, Stop]]
+    launchers: list[str]
     layout: dict[str, int]
 
     @property
@@ -59,12 +64,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> Told:
     """What the windows of no rank tell among all ``summaries``."""
     fatals = [(one.identity, fatal) for one in nodes for fatal in one.fatals]
-    unplaced = [(who, fatal) for who, fatal in fatals if fatal.process_type not in OF_NODES]
+    unplaced = [(who, fatal) for who, fatal in fatals if not _of_a_node(fatal)]
     # An error of nobody known is one of the attempt that its log speaks of, and so is an iteration.
     attempts = [who for who, fatal in unplaced if fatal.role == "candidate" or loses_a_peer(fatal)]
     return Told(
         unplaced=unplaced,
-        faults=[(who.node, fatal) for who, fatal in fatals if fatal.process_type in OF_NODES],
+        faults=[(_node_of(who, fatal), fatal) for who, fatal in fatals if _of_a_node(fatal)],
         changes=[(one, change) for one in summaries for change in one.hardware],
         heard=[
             (one.identity.node, one.iteration_time)
@@ -75,6 +80,17 @@ def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> Told:
         nobodys=[one for one in nodes if pack_of(one) or one.phase_time is not None or one.finished is not None],
         of_attempts=[*attempts, *(one.identity for one in nodes if one.iteration is not None)],
         life=sorted((one.identity.node, one.end) for one in nodes if one.heartbeats),
-        stopped=min((one.stopped for one in nodes if one.stopped is not None), default=None),
+        stopped=min((one.stopped for one in nodes if one.stopped is not None and not one.stops), default=None),
+        stops=[(one.identity.node, stop) for one in nodes for stop in one.stops],
+        launchers=sorted({one.identity.node for one in nodes if one.launcher}),
         layout={axis: size for one in nodes for axis, size in one.layout.items()},
     )
+
+
+def _of_a_node(fatal: Fatal) -> bool:
+    return fatal.process_type in OF_NODES or fatal.template == NODE_FAILED
+
+
+def _node_of(who: Identity, fatal: Fatal) -> str:
+    """The node that has the fault; where a scheduler does not say which has failed it is none that is known."""
+    return fatal.values.get("node", "") if fatal.template == NODE_FAILED else who.node

@@ -18,7 +18,7 @@ from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
 from streams.lines.iterations.reading import Reading
 from streams.lines.iterations.report import Report
-from streams.lines.launcher import exits_of, stopped_by_owner
+from streams.lines.launcher import exits_of
 from streams.lines.layout import layout_of
 from streams.lines.phases import SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
@@ -28,6 +28,7 @@ from streams.stages import node
 from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.sketches import Sketches
+from streams.stages.stop_words import StopWords, StopWordsState
 from streams.stages.tail import tail_of
 from streams.stages.timelines import Timelines
 from streams.stages.watched import Watched
@@ -50,6 +51,7 @@ class WorkerState(msgspec.Struct, kw_only=True):
     ended: bool = False
     names: list[str] = []
     hardware: WatchState = msgspec.field(default_factory=WatchState)
+    stops: StopWordsState = msgspec.field(default_factory=StopWordsState)
     detectors: dict[str, msgspec.Raw] = {}
 
 
@@ -107,7 +109,7 @@ class _Draft:
         self.phase_time: int | None = None
         self.total: int | None = None
         self.last_log: int | None = None
-        self.stopped: int | None = None
+        self.stops = StopWords(state.stops)
         self.finished: int | None = None
         self.dropped: dict[str, int] = {}
 
@@ -170,7 +172,9 @@ def _summary(
         stacks=[spans[at] for at in kept],
         fatals=draft.fatals.kept,
         exits=draft.exits,
-        stopped=draft.stopped,
+        stopped=draft.stops.stopped,
+        stops=draft.stops.found,
+        launcher=draft.stops.launcher,
         finished=draft.finished,
         collectives=[*reached, *draft.watched.states(identity)],
         operations=operations,
@@ -214,8 +218,11 @@ def _taken(
             stamped.append(replace(event, phase=state.phase, iteration=iteration))
             continue
         facts = next(of_log)
+        if facts.ends:
+            draft.stops.take(event, trains=identity.rank is not None or node.trains(identity, event))
         if identity.rank is None:
             trains = node.trains(identity, event)
+            draft.stops.heard(identity, event)
             if facts.ends or not facts.plain or (trains and (event.iteration is not None or not state.phase)):
                 _node_line(draft, identity, state, event, facts, trains=trains)
             if not trains:
@@ -257,8 +264,6 @@ def _node_line(
 ) -> None:
     """A line of no rank: of a launcher, a kernel, or a worker whose rank is not known, which ``trains``."""
     draft.exits.extend(exits_of(event))
-    if stopped_by_owner(event.text):
-        draft.stopped = min(event.time, draft.stopped or event.time)
     if facts.turn == SHUTDOWN and trains:
         state.ended = True
     if facts.trouble:

@@ -22,7 +22,18 @@ from streams.report import as_json
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "schemas" / "examples"
 CONFIG = StreamConfig()
-DERIVED = ("window", "late", "template", "library", "anomaly", "merged_stacks", "incident", "node_history", "meta")
+DERIVED = (
+    "window",
+    "late",
+    "template",
+    "library",
+    "anomaly",
+    "merged_stacks",
+    "incident",
+    "node_history",
+    "meta",
+    "silence",
+)
 
 
 def versions(kind: str) -> list[Path]:

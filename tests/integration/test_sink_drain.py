@@ -33,6 +33,7 @@ DERIVED_TABLES = (
     "incidents",
     "node_history",
     "meta_alerts",
+    "silences",
 )
 
 

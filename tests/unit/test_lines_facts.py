@@ -20,11 +20,12 @@ from streams.lines.chatter import chatter_of
 from streams.lines.digits import FEW, fold_digits_of
 from streams.lines.facts import LONGEST, facts_of, facts_of_all
 from streams.lines.fatal import RULES, fatal_of, predefined_id, speaks_of_trouble
-from streams.lines.launcher import exits_of, stopped_by_owner
+from streams.lines.launcher import exits_of
 from streams.lines.layout import layout_of
 from streams.lines.phases import downloads, turn_of
 from streams.lines.series import readings_of
 from streams.lines.signature import LIMIT, fold, fold_digits, fold_hexadecimal, peel, shape, signature_of
+from streams.lines.stops import stop_of
 from streams.lines.vocabulary.template import Predefined
 
 WORDS = st.sampled_from(
@@ -110,7 +111,7 @@ def agree(text: str) -> None:
     assert facts.trouble or fatal_of(Log(time=1, stream="stdout", text=text), trained=True) is None
     assert facts.layout >= bool(layout_of(text))
     assert facts.readings >= bool(readings_of(text))
-    assert facts.ends >= bool(exits_of(Log(time=1, stream="stdout", text=text)) or stopped_by_owner(text))
+    assert facts.ends >= bool(exits_of(Log(time=1, stream="stdout", text=text)) or stop_of(text))
     closer = (facts.turn, facts.downloads, facts.trouble, facts.layout, facts.readings)
     assert facts.plain is not any(closer)
 
@@ -158,11 +159,16 @@ def test_facts_of_long_lines_are_what_their_readers_say(line: str, text: str, le
         "failed (exitcode: -9) local_rank: 3 (pid: 1234) of binary: python",
         "Received 15 death signal, shutting down workers",
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 2",
+        "[rank: 3] Received SIGTERM: 15",
+        "caught signal 12",
+        "Handling auto-requeue signal: 10",
+        "srun: error: n1: task 3: Exited with exit code 1",
+        "Warning  DeadlineExceeded  job/train  Job was active longer than specified deadline",
         "time : 2026-11-29_10:00:00\nhost : a\nrank : 3 (local_rank: 3)\nexitcode : 1 (pid: 77)",
     ],
 )
 def test_ends_are_seen_in_every_form(line: str) -> None:
-    assert exits_of(Log(time=1, stream="stdout", text=line)) or stopped_by_owner(line)
+    assert exits_of(Log(time=1, stream="stdout", text=line)) or stop_of(line)
     agree(line)
 
 

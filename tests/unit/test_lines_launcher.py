@@ -9,7 +9,7 @@ import pytest
 from detection_support import T0, S, log
 
 from schemas.results import Exit
-from streams.lines.launcher import exits_of, stopped_by_owner
+from streams.lines.launcher import exits_of
 
 BLOCK = """torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
 ============================================================
@@ -65,33 +65,6 @@ def test_a_request_to_stop_is_an_end_without_a_code() -> None:
 def test_an_exit_line_gives_code_and_signal(code: int, signal: str) -> None:
     line = f"E1129 18:18:09.467000 28949 api.py:1002] failed (exitcode: {code}) local_rank: 1 (pid: 28970) of binary: /opt/python3"
     assert exits_of(log(line)) == [Exit(time=T0, pid=28970, local_rank=1, code=code, signal=signal)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "W1129 19:40:01.332000 23463 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal, shutting down workers",
-        "Received 2 death signal, shutting down workers",
-        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 23463 got signal: 15",
-        "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-11-29T18:10:59 ***",
-        "slurmstepd: error: *** STEP 77.0 ON node01 CANCELLED AT 2026-11-29T18:10:59 DUE TO TIME LIMIT ***",
-        "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-11-29T18:10:59 DUE TO PREEMPTION ***",
-    ],
-)
-def test_a_stop_from_outside_is_told(line: str) -> None:
-    assert stopped_by_owner(line)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("Received 11 death signal, shutting down workers", "got signal: 11", "got signal: 150", BLOCK, ""),
-        "slurmstepd: error: *** STEP 77.0 ON node01 CANCELLED AT 2026-11-29T18:10:59 ***",
-        "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-11-29T18:10:59 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
-    ],
-)
-def test_other_ends_are_no_stop(line: str) -> None:
-    assert not stopped_by_owner(line)
 
 
 @pytest.mark.parametrize(

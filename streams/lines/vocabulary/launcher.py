@@ -47,7 +47,7 @@ LAUNCHER: tuple[Predefined, ...] = (
         role="confirmation",
         area="unknown",
         layer="platform",
-        lines=(re.compile(r"Received \d{1,3} death signal, shutting down workers"),),
+        lines=(re.compile(r"Received (?:\d{1,3}|Signals\.SIG[A-Z]{1,10}) death signal, shutting down workers"),),
     ),
     Predefined(
         id="slurm.task_crashed",
@@ -75,6 +75,18 @@ LAUNCHER: tuple[Predefined, ...] = (
         ),
     ),
     Predefined(
+        # A step daemon that says so runs on a node that has not failed.
+        id="slurm.node_failed",
+        name="slurm",
+        role="candidate",
+        area="hardware",
+        layer="platform",
+        lines=(
+            re.compile(r"srun: error: Node failure on (?P<node>[\w.-]{1,100})"),
+            re.compile(r"CANCELLED AT [\dT:-]{1,40} DUE TO NODE FAILURE"),
+        ),
+    ),
+    Predefined(
         id="slurm.task_ended",
         name="slurm",
         role="confirmation",
@@ -96,6 +108,7 @@ LAUNCHER: tuple[Predefined, ...] = (
         lines=(
             re.compile(
                 r"slurmstepd: error: \*\*\* \w{3,4} (?P<number>[\d.]{1,20}) ON (?P<node>[\w.-]{1,100}) CANCELLED AT"
+                r"(?! [\dT:-]{1,40} DUE TO NODE FAILURE)"
             ),
         ),
     ),

@@ -1,0 +1,100 @@
+"""Silences where people read: which incidents page nobody, and how that is said in reports and in the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from schemas.ports import Entry
+from schemas.results import Incident
+from schemas.silences import Silence
+from streams.report import moment
+from streams.silencing import newest, silence_of, silenced_by
+
+REMEMBERED = 10_000
+"""Silenced incidents that are shown once their silence is over."""
+
+
+def silences_at(incidents: Iterable[Incident], silences: Sequence[Silence], ended: int) -> dict[str, Silence]:
+    """By incident the silence that holds: at a run's end (ns) for those still open, else when they were resolved."""
+    found = {}
+    for incident in incidents:
+        at = max(incident.published, ended) if incident.status == "open" else incident.published
+        silence = silenced_by(incident, silences, at).silence
+        if silence is not None:
+            found[incident.id] = silence
+    return found
+
+
+def said(silence: Silence) -> str:
+    """``silenced until 2026-11-29T14:00:00.000Z by maria (3f9c2a7715d0be44 1): new firmware``."""
+    comment = f": {silence.comment}" if silence.comment else ""
+    return f"silenced until {moment(silence.ends)} by {silence.created_by} ({silence.label}){comment}"
+
+
+def silence_facts(silence: Silence | None) -> list[tuple[str, str]]:
+    """What a report says of the silence that holds for an incident: label and words."""
+    return [("silenced", said(silence).removeprefix("silenced "))] if silence else []
+
+
+def silence_json(silence: Silence | None) -> dict[str, Any] | None:
+    """What reports say of the silence of an incident; null where none holds."""
+    if silence is None:
+        return None
+    plain = {name: getattr(silence, name) for name in ("id", "number", "comment", "kind")}
+    return {**plain, "until": moment(silence.ends), "by": silence.created_by}
+
+
+class SilencedFeed:
+    """Which revisions of a feed are silenced now, and which incidents have to be shown since that is over.
+
+    ``clock`` tells the time of the deployment's ticks (ns): the workers' clock, or else the latest publication.
+    """
+
+    def __init__(self, stored: Iterable[Silence], clock: Callable[[], int] | None) -> None:
+        self._silences = newest(stored)
+        self._clock = clock
+        self._latest = 0
+        self._hidden: dict[str, Incident] = {}
+
+    def take(self, entries: Iterable[Entry]) -> list[str]:
+        """Take in what the topic of silences brings; returns why some of it was none."""
+        read = [silence_of(entry) for entry in entries]
+        self._silences = newest([*self._silences, *(one for one in read if isinstance(one, Silence))])
+        return [one for one in read if isinstance(one, str)]
+
+    def of(self, incident: Incident) -> Silence | None:
+        """The silence that holds for a newer revision, or null; an open one that is silenced is kept in mind."""
+        self._latest = max(self._latest, incident.published)
+        self._hidden.pop(incident.id, None)
+        # A silence that has just begun also holds for the window that closed before it.
+        times = (incident.published, self._now())
+        found = [silenced_by(incident, self._silences, at).silence for at in times]
+        silence = found[0] or found[1]
+        if silence is not None and incident.status == "open":
+            self._hidden[incident.id] = incident
+            if len(self._hidden) > REMEMBERED:
+                del self._hidden[next(iter(self._hidden))]
+        return silence
+
+    def over(self) -> list[Incident]:
+        """Incidents that are open still and no longer silenced, each once, in order of publication."""
+        if not self._hidden:
+            return []
+        now = self._now()
+        shown = [one for one in self._hidden.values() if silenced_by(one, self._silences, now).silence is None]
+        for incident in shown:
+            del self._hidden[incident.id]
+        return sorted(shown, key=lambda one: (one.published, one.id))
+
+    def _now(self) -> int:
+        return self._latest if self._clock is None else max(self._clock(), 0)
+
+
+def dimmed(line: Text, silence: Silence) -> Text:
+    """A line of the feed for what pages nobody."""
+    shown = Text(line.plain, style="dim")
+    shown.append("  [" + "".join(char if char.isprintable() else " " for char in said(silence)) + "]")
+    return shown

@@ -1,0 +1,61 @@
+"""The words in one worker's window by which a job, a launcher or a rank is told to end, and what went before them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.events import Log
+from schemas.identity import Identity, shortened
+from schemas.results import Stop
+from streams.lines.stops import stop_of
+
+FOLLOWS_NS = 600_000_000_000
+"""What a scheduler ends so long after a task or a node has failed, it ends for that."""
+LONGEST = 200
+
+
+class StopWordsState(msgspec.Struct, kw_only=True):
+    """When a task was last said to have ended by itself, and when a node to have failed (ns)."""
+
+    task: int | None = None
+    node: int | None = None
+
+
+class StopWords:
+    """Takes lines in order of time; ``found`` has the first of each word, ``launcher`` whether one printed anything."""
+
+    def __init__(self, state: StopWordsState) -> None:
+        self._state = state
+        self._found: dict[str, Stop] = {}
+        self.launcher = False
+
+    def heard(self, identity: Identity, event: Log) -> None:
+        """Note who prints a line of no rank."""
+        self.launcher = self.launcher or (event.process_type or identity.process_type) == "launcher"
+
+    def take(self, event: Log, *, trains: bool) -> None:
+        """Take in a line that may be such a word, of a worker that ``trains`` or of whoever runs workers."""
+        word, time = stop_of(event.text, trains=trains), event.time
+        if word == "task":
+            self._state.task = time
+        elif word == "node":
+            self._state.node = time
+        elif word and not self._follows(word, time):
+            self._found.setdefault(word, Stop(time=time, word=word, said=shortened(event.text, LONGEST)))
+
+    def _follows(self, word: str, time: int) -> bool:
+        """Whether it was ended for something that failed before."""
+        after_task = word == "step" and self._state.task is not None and time <= self._state.task + FOLLOWS_NS
+        return after_task or (
+            word in ("job", "step") and self._state.node is not None and time <= self._state.node + FOLLOWS_NS
+        )
+
+    @property
+    def found(self) -> list[Stop]:
+        """The words, in order of time."""
+        return sorted(self._found.values(), key=lambda stop: (stop.time, stop.word))
+
+    @property
+    def stopped(self) -> int | None:
+        """When the job or its launcher was first said to be ended."""
+        return min((one.time for one in self._found.values() if one.word in ("job", "agent")), default=None)

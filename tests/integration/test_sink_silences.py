@@ -1,0 +1,45 @@
+"""The view of silenced incidents says in SQL what the decision in Python says."""
+
+from __future__ import annotations
+
+import msgspec
+import sink_support as support
+from silence_support import CASES, HOUR, INCIDENT, NOW, silence
+
+from sinks.clickhouse import open_client
+from sinks.migrate import migrate
+from sinks.query import query
+from sinks.sink import Sink
+from streams.silencing import Why
+
+LATER = 4_000_000_000_000_000_000
+"""In the year 2096."""
+
+
+def test_the_view_and_the_decision_agree(dsn: str) -> None:
+    with open_client(dsn) as client:
+        migrate(client)
+        for number, (_, incident, asked, _) in enumerate(CASES):
+            log = support.MemoryLog()
+            log.put(msgspec.structs.replace(INCIDENT, **incident), silence(asked))
+            Sink(log, client, run_id=f"{number:03d}").drain()
+        sql = (
+            "SELECT run_id, silence, silence_number, at_publication, holds_now FROM incidents_silenced ORDER BY run_id"
+        )
+        found = query(client, sql, 100)[2]
+    wanted = [[f"{number:03d}", "s", 1, True, False] for number, case in enumerate(CASES) if case[3] is Why.SILENCED]
+    assert found == wanted
+
+
+def test_it_holds_now_only_while_the_newest_version_does_and_the_incident_is_open(dsn: str) -> None:
+    old, new = silence("job=~run-?", ends=LATER), silence("job=~run-?", number=2, ends=NOW + HOUR)
+    open_, over = INCIDENT, msgspec.structs.replace(INCIDENT, revision=2, status="resolved", published=NOW + 2 * HOUR)
+    with open_client(dsn) as client:
+        migrate(client)
+        for run_id, records in {"a": [open_, old], "b": [open_, old, new], "c": [over, old]}.items():
+            log = support.MemoryLog()
+            log.put(*records)
+            Sink(log, client, run_id=run_id).drain()
+        sql = "SELECT run_id, at_publication, holds_now, silence_number FROM incidents_silenced ORDER BY run_id"
+        assert query(client, sql, 100)[2] == [["a", True, True, 1], ["b", True, False, 2], ["c", True, False, 1]]
+        assert query(client, "SELECT count() FROM silences_latest", 1)[2] == [[3]]

@@ -1,0 +1,33 @@
+"""Whole jobs that are cancelled, preempted or ended: no incident; and faults that stand though the job is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lifecycle_jobs import FAULTS, STOPPED, node_failed
+from streams_support import Script
+
+from rankwatch import diagnose
+from schemas.results import Incident
+
+
+def incidents(script: Script) -> list[Incident]:
+    return diagnose.run(script.recording).incidents
+
+
+@pytest.mark.parametrize("make", STOPPED.values(), ids=STOPPED)
+def test_a_job_that_is_ended_from_outside_is_no_incident(make: Callable[[], Script]) -> None:
+    assert [(one.symptom, one.severity, one.summary) for one in incidents(make()) if one.severity != "info"] == []
+
+
+@pytest.mark.parametrize(("make", "symptom", "named"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_that_stood_before_stays(make: Callable[[], Script], symptom: str, named: list[int]) -> None:
+    (found,) = incidents(make())
+    assert (found.severity, found.symptom) == ("critical", symptom)
+    assert [suspect.rank for suspect in found.suspects] == named
+
+
+def test_a_node_that_its_scheduler_says_has_failed_is_the_place() -> None:
+    (found,) = incidents(node_failed("srun: error: Node failure on node02"))
+    assert found.scope.nodes == ["node02"]
