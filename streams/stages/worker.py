@@ -252,8 +252,10 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.announced.append((event.pid, event.process_type))
             draft.world_size = event.world_size or draft.world_size
         case events.Job():
-            draft.layout.update(event.layout)
-            draft.world_size = event.world_size or draft.world_size
+            # What a configuration asks for is no proof of how the job really runs, or of whom to miss.
+            if not event.source:
+                draft.layout.update(event.layout)
+                draft.world_size = event.world_size or draft.world_size
             draft.described = merged((draft.described, described_by(event)))
 
 
