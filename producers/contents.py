@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from producers import captures
+from producers import captures, job_files
 from producers.envelopes.evidence import forms_of, is_wrapped, shown
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
 from producers.files import by_file, in_place
 from producers.inputs import UNRECOGNISED, Unused
+from producers.job_facts import JobFacts
 from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
 from producers.measured import Measured
@@ -58,6 +59,7 @@ _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], .
 class Contents(msgspec.Struct):
     """What the files of a folder hold, in order of their paths; ``unused`` is added to while reading.
 
+    ``described`` is what files tell of the job itself, which is no recording of it.
     ``consoles`` are those launchers' logs in which workers have lines of their own, ``plain`` logs without envelopes.
     """
 
@@ -75,6 +77,7 @@ class Contents(msgspec.Struct):
     measured: list[Measured] = []
     timings: list[op_tables.Timings] = []
     layouts: list[op_layouts.Layout] = []
+    described: list[JobFacts] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -113,6 +116,8 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
             progress(source.file, count, len(sources))
         try:
             reason = _read(source, contents)
+            if reason and _tells_of_job(source, contents):
+                reason = ""
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}"
         if reason:
@@ -143,9 +148,20 @@ def _read(source: Source, contents: Contents) -> str:
         return ""
     if not source.size:
         return _read_empty(source, contents)
+    # A script may hold what it prints, and so look like a log.
+    if job_files.is_script(source) and _tells_of_job(source, contents):
+        return ""
     if read_whole := _reader_of(source):
         return read_whole(source, contents)
     return _read_holed(source, contents) if _is_no_text(source) else _read_rows(source, contents)
+
+
+def _tells_of_job(source: Source, contents: Contents) -> bool:
+    """Reads a file that tells what the job is; returns whether it is such."""
+    facts = job_files.read(source)
+    if facts is not None:
+        contents.described.append(facts)
+    return facts is not None
 
 
 def _is_no_text(source: Source) -> bool:

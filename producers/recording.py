@@ -10,7 +10,7 @@ from statistics import median_low
 
 import msgspec
 
-from producers import measured
+from producers import job_events, measured
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
 from producers.captures import Captures
@@ -206,6 +206,9 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from inspector.observe(contents.rows("inspector"), owners)
     yield from kineto.observe(contents.traces, captures, owners, _span(contents))
     yield from op_timings.observe(contents.timings, contents.layouts, captures, owners, _span(contents))
+    yield from job_events.of_files(
+        contents.described, owners, lambda job: _span(contents, owners.homes, job) if job else _span(contents)
+    )
     yield from _logs(contents, found)
 
 
@@ -226,6 +229,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         moments = fill_alone(log, Life(Sightings(), None, *spans.get(home, whole)))
         exits.update({(home, identity.node, pid): exit_ for pid, exit_ in launcher.exits(log, moments).items()})
         yield from _events(log, "stderr", moments, identity)
+        yield from job_events.of_lines(log, moments, identity)
     yield from _nodes(contents, found, whole, spans)
     yield from _spoken(contents, found, whole, spans)
     seen = sightings(contents, found.owners)
@@ -247,6 +251,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
             yield from _events(log, stream, moments, identity)
             yield from printed_stacks(log, moments, identity, pid)
             yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))
+            yield from job_events.of_lines(log, moments, identity)
 
 
 def _nodes(
@@ -304,6 +309,7 @@ def _spoken(
             yield from _events(one.log, one.stream, own, identity, found.speakers.of_error(one))
             yield from printed_stacks(one.log, own, identity, max(one.voice.pid, 0))
             yield from printed_timers(one.log, own, partial(_of_rank, found, identity.job))
+            yield from job_events.of_lines(one.log, own, identity)
 
 
 def _of_rank(found: Cast, job: str, rank: int, time: int) -> Identity:

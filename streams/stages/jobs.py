@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 
+from schemas.jobs import JobDescription
 from schemas.results import Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
@@ -14,6 +15,7 @@ from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook
 from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
+from streams.job_description import merged
 from streams.job_meta import JobMeta, JobMetaState
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
@@ -46,6 +48,7 @@ class JobState(msgspec.Struct, kw_only=True):
     """What one job carries from window to window; ``layout`` is what workers without a rank say of it.
 
     ``past`` are its latest incidents, by which one of a later attempt is known to recur.
+    ``description`` is what all of its workers have told of the job, whatever the attempt.
     """
 
     job: str
@@ -54,6 +57,7 @@ class JobState(msgspec.Struct, kw_only=True):
     unclaimed: list[tuple[str, Exit]] = []
     layout: dict[str, int] = {}
     past: list[Past] = []
+    description: JobDescription | None = None
     idle: int = 0
     meta: JobMetaState = msgspec.field(default_factory=JobMetaState)
 
@@ -113,6 +117,7 @@ class JobKeeper:
         """Take in the window that ends at ``end``; returns templates, anomalies, stacks and incident revisions."""
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
+        self._state.description = merged([self._state.description, *(one.described for one in summaries)])
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
@@ -235,6 +240,7 @@ class JobKeeper:
                 heard=max((time for _, time in among.heard), default=None),
                 nobodys=view.nobodys.take(among.nobodys, names_of(own) if any(map(pack_of, among.nobodys)) else set()),
                 nobodys_layout=dict(self._state.layout),
+                described=self._state.description,
                 stopped=told.stopped if view.superseded is None else None,
                 stops=told.stops if view.superseded is None else [],
                 launchers=told.launchers,

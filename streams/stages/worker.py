@@ -9,10 +9,12 @@ import msgspec
 from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
+from schemas.jobs import JobDescription
 from schemas.measures import is_blank
 from streams.config import StreamConfig
 from streams.failed_reads import Read, failed_reads, read_of
 from streams.hardware import HardwareWatch, WatchState
+from streams.job_description import described_by, merged, with_layout
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
@@ -98,6 +100,7 @@ class _Draft:
         self.announced: list[tuple[int, str]] = []
         self.pids: set[int] = set()
         self.layout: dict[str, int] = {}
+        self.described: JobDescription | None = None
         self.devices: set[str] = set()
         self.sampled_devices: set[str] = set()
         self.heartbeats = 0
@@ -181,6 +184,7 @@ def _summary(
         timelines=timelines,
         hardware=draft.hardware.changes,
         sketches=sketches,
+        described=with_layout(draft.described, draft.layout, draft.world_size),
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -255,8 +259,11 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.announced.append((event.pid, event.process_type))
             draft.world_size = event.world_size or draft.world_size
         case events.Job():
-            draft.layout.update(event.layout)
-            draft.world_size = event.world_size or draft.world_size
+            # What a configuration asks for is no proof of how the job really runs, or of whom to miss.
+            if not event.source:
+                draft.layout.update(event.layout)
+                draft.world_size = event.world_size or draft.world_size
+            draft.described = merged((draft.described, described_by(event)))
 
 
 def _node_line(
