@@ -226,7 +226,12 @@ class Topology(Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Job(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """What is known of a job; secrets are removed before it is sent."""
+    """What is known of a job; secrets are removed before it is sent.
+
+    ``model`` is its name, ``model_sizes`` what it measures; ``launch``, ``flags``, ``scale``, ``labels``, ``data`` and
+    ``code`` are those of a ``JobDescription``. ``left_out`` counts by reason what is not sent: secrets, values that are
+    each process's own, what is too much. ``source`` says what told it: a file, or a form of log lines.
+    """
 
     framework: str = ""
     versions: dict[str, str] = {}
@@ -236,6 +241,15 @@ class Job(Event, frozen=True, omit_defaults=True, kw_only=True):
     environment: dict[str, str] = {}
     hyperparameters: dict[str, str] = {}
     world_size: int | None = None
+    model_sizes: dict[str, str] = {}
+    code: dict[str, str] = {}
+    data: dict[str, str] = {}
+    launch: dict[str, str] = {}
+    flags: dict[str, str] = {}
+    scale: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    left_out: dict[str, int] = {}
+    source: str = ""
 
 
 E = TypeVar("E", bound=Event)

@@ -10,6 +10,7 @@ import msgspec
 
 from schemas.events import Frame, Int64, Timeline
 from schemas.identity import Identity
+from schemas.jobs import JobDescription
 from schemas.members import Members
 from schemas.packs import GaugePack, SeriesPack
 
@@ -361,6 +362,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     last steps for which there is room, ``sketches`` the profiles that were taken, in order of their times. Series and
     gauges are written as ``series_pack`` and ``gauge_pack``. How they were said before is read all the same, ``series``
     and ``gauges`` row by row, ``gauge_columns`` without packing: ask for ``reported`` and ``measured``.
+    ``described`` is what the worker told of its job in the window.
     The line of ``iteration`` printed no time of its own if it may have come up to ``iteration_within_ns`` later than
     ``iteration_time``.
     """
@@ -402,6 +404,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     timelines: list[Timeline] = []
     hardware: list[HardwareChange] = []
     sketches: list[Sketch] = []
+    described: JobDescription | None = None
     dropped: dict[str, int] = {}
 
     @property

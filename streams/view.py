@@ -15,6 +15,7 @@ import msgspec
 
 from schemas.events import MAIN_THREAD
 from schemas.identity import MOST_RANKS, Identity
+from schemas.jobs import JobDescription
 from schemas.library import HealthyJob, LearnedFunction
 from schemas.results import (
     Activity,
@@ -511,7 +512,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``nobodys_layout`` what they have said of the layout;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
     what tells the attempt from healthy jobs so far, null where no library of those is known. ``by_rank`` are the
-    summaries once more.
+    summaries once more; ``described`` is what is known of the job so far.
     """
 
     job: str
@@ -530,6 +531,7 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     heard: int | None = None
     nobodys: Window | None = None
     nobodys_layout: dict[str, int] = {}
+    described: JobDescription | None = None
     stopped: int | None = None
     unavailable: bool = False
     contrast: HealthyContrast | None = None

@@ -7,11 +7,13 @@ from functools import partial
 
 import msgspec
 
+from schemas.jobs import JobDescription
 from schemas.results import Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
+from streams.job_description import merged
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -40,13 +42,17 @@ class AttemptState(msgspec.Struct, kw_only=True):
 
 
 class JobState(msgspec.Struct, kw_only=True):
-    """What one job carries from window to window; ``layout`` is what workers without a rank say of it."""
+    """What one job carries from window to window; ``layout`` is what workers without a rank say of it.
+
+    ``description`` is what all of its workers have told of the job, whatever the attempt.
+    """
 
     job: str
     attempts: dict[str, AttemptState] = {}
     templates: TemplateState = msgspec.field(default_factory=TemplateState)
     unclaimed: list[tuple[str, Exit]] = []
     layout: dict[str, int] = {}
+    description: JobDescription | None = None
     idle: int = 0
 
 
@@ -99,6 +105,7 @@ class JobKeeper:
         """Take in the window that ends at ``end``; returns templates, anomalies, stacks and incident revisions."""
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
+        self._state.description = merged([self._state.description, *(one.described for one in summaries)])
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
@@ -200,6 +207,7 @@ class JobKeeper:
                 heard=max((time for _, time in among.heard), default=None),
                 nobodys=view.nobodys.take(among.nobodys, names_of(own) if any(map(pack_of, among.nobodys)) else set()),
                 nobodys_layout=dict(self._state.layout),
+                described=self._state.description,
                 stopped=told.stopped if view.superseded is None else None,
                 unavailable=unavailable,
                 printed=self._templates.printed(name, own, view.members),

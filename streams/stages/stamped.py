@@ -48,13 +48,14 @@ def summary_output(summary: Window, time: int) -> Output:
     topic, key = TOPICS["windows"], summary.identity.job
     packed = with_packs(summary)
     value = encode(packed)
-    for field in ("operations", "timelines", "signatures", "series", "stacks"):
+    for field in ("described", "operations", "timelines", "signatures", "series", "stacks"):
         if topic.takes(len(key.encode("utf-8", "replace")) + len(value)):
             break
         if not getattr(summary, field):
             continue
-        dropped = {**summary.dropped, f"{field} too large": len(getattr(summary, field))}
-        summary = msgspec.structs.replace(summary, dropped=dropped, **{field: []})
+        told = getattr(summary, field)
+        dropped = {**summary.dropped, f"{field} too large": len(told) if isinstance(told, list) else 1}
+        summary = msgspec.structs.replace(summary, dropped=dropped, **{field: [] if isinstance(told, list) else None})
         if field == "signatures":
             summary = msgspec.structs.replace(summary, tail=[])
         packed = with_packs(summary)

@@ -9,10 +9,12 @@ import msgspec
 from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
+from schemas.jobs import JobDescription
 from schemas.measures import is_blank
 from streams.config import StreamConfig
 from streams.failed_reads import Read, failed_reads, read_of
 from streams.hardware import HardwareWatch, WatchState
+from streams.job_description import described_by, merged, with_layout
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
@@ -96,6 +98,7 @@ class _Draft:
         self.announced: list[tuple[int, str]] = []
         self.pids: set[int] = set()
         self.layout: dict[str, int] = {}
+        self.described: JobDescription | None = None
         self.devices: set[str] = set()
         self.sampled_devices: set[str] = set()
         self.heartbeats = 0
@@ -177,6 +180,7 @@ def _summary(
         timelines=timelines,
         hardware=draft.hardware.changes,
         sketches=sketches,
+        described=with_layout(draft.described, draft.layout, draft.world_size),
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -250,6 +254,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
         case events.Job():
             draft.layout.update(event.layout)
             draft.world_size = event.world_size or draft.world_size
+            draft.described = merged((draft.described, described_by(event)))
 
 
 def _node_line(
