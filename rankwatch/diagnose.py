@@ -21,7 +21,7 @@ from schemas.results import Incident
 from sinks.migrate import migrate
 from sinks.runs import Run, record_run
 from sinks.sink import Sink
-from streams import judged, report
+from streams import compared, judged, report
 from streams.config import StreamConfig
 from streams.driver import Driver
 from streams.library.known import Known
@@ -186,6 +186,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "until": None if diagnosis.until is None else report.moment(diagnosis.until),
         "versions": diagnosis.versions,
         "incidents": [report.as_json(incident) for incident in diagnosis.incidents],
+        "comparison": [compared.as_json(one) for one in compared.comparisons(diagnosis.log)],
         "differences": [report.difference_json(one) for one in report.differences(diagnosis.log)],
     }
 

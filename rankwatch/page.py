@@ -17,7 +17,9 @@ from rankwatch.text import (
     where,
     who_prints,
 )
+from rankwatch.text_compared import comparisons_html
 from schemas.results import Anomaly, Incident
+from streams.compared import comparisons
 from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_status
 from streams.judged import judged, said
@@ -59,6 +61,8 @@ def _page(diagnosis: Diagnosis) -> str:
     several = len(diagnosis.jobs) > 1
     cards = "".join(_card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
     cards += _differences(differences(diagnosis.log), several)
+    beside = comparisons(diagnosis.log)
+    cards += comparisons_html(beside, escape, several=len(beside) > 1)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
         f"<tr><td><code>{escape(one.file)}{f':{one.line}' if one.line else ''}</code></td>"
@@ -114,7 +118,7 @@ def _templates(incident: Incident) -> str:
     if not incident.templates:
         return ""
     rows = "".join(
-        f"<tr><td><code>{escape(one.text)}</code></td><td>{who_prints(one)}</td>"
+        f"<tr><td><code>{escape(one.text)}</code></td><td>{escape(who_prints(one))}</td>"
         f"<td class=time>{'' if one.absent else moment(one.first_seen)}</td><td>{AXES[one.axis]}</td></tr>"
         for one in incident.templates
     )

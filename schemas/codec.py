@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from schemas import events, results
+from schemas.comparison import Comparison
 from schemas.deployment import Deployment
 from schemas.library import Library
 
@@ -36,6 +37,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "merged_stacks": results.MergedStacks,
     "notice": results.Notice,
     "incident": results.Incident,
+    "comparison": Comparison,
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
     "deployment": Deployment,

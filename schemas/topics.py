@@ -108,6 +108,14 @@ TOPICS: dict[str, Topic] = {
             most_bytes=8 * MIB,
         ),
         Topic(
+            name="comparisons",
+            kinds=("comparison",),
+            key="job",
+            writer="job stage",
+            readers=("sink",),
+            most_bytes=8 * MIB,
+        ),
+        Topic(
             name="snapshots",
             kinds=("snapshot",),
             key="stage|partition",

@@ -48,8 +48,8 @@ BASE = 1_795_975_830 * SECOND
 """The start of a window of ten seconds."""
 CONFIG = StreamConfig()
 SHARED = Path(__file__).resolve().parents[2] / "shared/data/recorded"
-RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "templates", "late")
-JUDGED = ("anomalies", "merged.stacks", "incidents", "templates")
+RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "comparisons", "templates", "late")
+JUDGED = ("anomalies", "merged.stacks", "incidents", "comparisons", "templates")
 RANKS_PER_NODE = 2
 TOPIC_OF = {kind: topic for topic, kind in RAW_KINDS.items()}
 
@@ -542,6 +542,7 @@ def records(log: Any, topic: str) -> list[Any]:
     """Decoded records of a topic, partition by partition, progress left out."""
     kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
     kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
+    kinds |= {"comparisons": "comparison"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 

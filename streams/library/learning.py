@@ -11,10 +11,14 @@ from schemas.codec import CodecError, decode
 from schemas.events import Job
 from schemas.identity import NO_JOB, shortened
 from schemas.ids import stable_id
+from schemas.jobs import JobDescription
 from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, LearnedTemplate, Library
 from schemas.ports import Log
-from schemas.results import Sketch, Template, Window
+from schemas.results import Incident, Sketch, Symptom, Template, Window
 from streams.iterations import ProgressClock
+from streams.job_description import merged
+from streams.library.pace import Pace
+from streams.library.pace import summed_up as summed_pace
 from streams.library.profiles import Profiled, summed_up
 from streams.library.record import MOST_TEXT, LibraryError, made
 from streams.profiles import Key
@@ -32,9 +36,11 @@ class _Draft:
         self.world_size: int | None = None
         self.clocks: dict[str, ProgressClock] = {}
         self.profiles: dict[str, Sketch] = {}
+        self.paces: dict[str, Pace] = {}
+        self.description: JobDescription | None = None
 
     def take(self, windows: list[Window]) -> None:
-        """One window of time, all workers' summaries of it."""
+        """One window of time, all ranks' summaries of it."""
         for window in windows:
             worker = window.identity.worker
             self.ranks.setdefault(window.phase, set()).add(worker)
@@ -47,8 +53,9 @@ class _Draft:
                 if known is None or (known.steps == 0, known.step_s) > (sketch.steps == 0, sketch.step_s):
                     self.profiles[worker] = sketch
         for attempt in sorted({window.identity.attempt for window in windows}):
-            clock = self.clocks.setdefault(attempt, ProgressClock())
-            clock.advance([window for window in windows if window.identity.attempt == attempt])
+            own = [window for window in windows if window.identity.attempt == attempt]
+            self.clocks.setdefault(attempt, ProgressClock()).advance(own)
+            self.paces.setdefault(attempt, Pace()).take(own[0].start, own)
 
 
 def learned(log: Log, name: str) -> Library:
@@ -58,7 +65,11 @@ def learned(log: Log, name: str) -> Library:
     """
     drafts: dict[str, _Draft] = {}
     by_end: dict[tuple[int, str], list[Window]] = {}
+    descriptions: dict[str, JobDescription | None] = {}
     for window in _records(log, "windows", "window"):
+        if window.described is not None:
+            job = window.identity.job
+            descriptions[job] = merged((descriptions.get(job), window.described))
         if window.identity.rank is not None and window.identity.job != NO_JOB:
             by_end.setdefault((window.end, window.identity.job), []).append(window)
     for (_, job), windows in sorted(by_end.items()):
@@ -66,6 +77,7 @@ def learned(log: Log, name: str) -> Library:
         drafts.setdefault(job, _Draft(job)).take(windows)
     templates = _templates(log)
     frameworks = _frameworks(log)
+    symptoms = _symptoms(log)
     jobs: list[HealthyJob] = []
     texts: dict[str, str] = {}
     printed: dict[str, dict[str, dict[str, int]]] = {}
@@ -75,7 +87,9 @@ def learned(log: Log, name: str) -> Library:
         profiled = summed_up(draft.profiles.values())
         if not counted and not profiled.functions:
             continue
-        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted, profiled)
+        draft.description = descriptions.get(draft.job)
+        shown = symptoms.get(draft.job, [])
+        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted, profiled, shown)
         jobs.append(healthy)
         for key, held in profiled.functions.items():
             functions.setdefault(key, {})[healthy.id] = held
@@ -147,7 +161,27 @@ def _counted(draft: _Draft, templates: dict[tuple[str, str], Template]) -> dict[
     return counted
 
 
-def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]], profiled: Profiled) -> HealthyJob:
+def _symptoms(log: Log) -> dict[str, list[Symptom]]:
+    """The symptoms of each job's incidents that page, by job, as they were in the end."""
+    latest: dict[str, Incident] = {}
+    for incident in _records(log, "incidents", "incident"):
+        known = latest.get(incident.id)
+        if known is None or incident.revision > known.revision:
+            latest[incident.id] = incident
+    found: dict[str, set[Symptom]] = {}
+    for incident in latest.values():
+        if incident.severity in ("critical", "warning") and not incident.merged_into:
+            found.setdefault(incident.job, set()).add(incident.symptom)
+    return {job: sorted(symptoms) for job, symptoms in found.items()}
+
+
+def _healthy(
+    draft: _Draft,
+    framework: str,
+    counted: dict[str, dict[str, int]],
+    profiled: Profiled,
+    symptoms: list[Symptom],
+) -> HealthyJob:
     job = HealthyJob(
         id="",
         job=shortened(draft.job, 200),
@@ -159,6 +193,9 @@ def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]], 
         step_s=profiled.step_s,
         unlisted=profiled.unlisted,
         recorded=profiled.recorded,
+        description=draft.description,
+        pace=summed_pace([draft.paces[attempt] for attempt in sorted(draft.paces)]),
+        symptoms=symptoms,
     )
     learned_of = (job, counted, sorted(profiled.functions.items())) if profiled.functions else (job, counted)
     content = msgspec.json.encode(learned_of, order="deterministic").decode()

@@ -20,7 +20,7 @@ from streams.report import as_json
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "schemas" / "examples"
 CONFIG = StreamConfig()
-DERIVED = ("window", "late", "template", "library", "anomaly", "merged_stacks", "incident")
+DERIVED = ("window", "late", "template", "library", "anomaly", "merged_stacks", "incident", "comparison")
 
 
 def versions(kind: str) -> list[Path]:

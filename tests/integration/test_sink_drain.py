@@ -23,7 +23,9 @@ from sinks.writer import Writer
 
 EXAMPLES = Path(inspect.getfile(codec)).parent / "examples"
 EVENT_TABLES = ("logs", "stacks", "metrics", "collectives", "profiles", "timelines", "alerts")
-DERIVED_TABLES = ("windows", "late", "templates", "library", "anomalies", "merged_stacks", "incidents")
+DERIVED_TABLES = (
+    *("windows", "late", "templates", "library", "anomalies", "merged_stacks", "incidents", "comparisons"),
+)
 
 
 @pytest.fixture
