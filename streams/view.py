@@ -475,7 +475,8 @@ class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
 
     ``novel``: what none of those prints, in order of first lines; ``absent``: what nearly all ranks of those print and
     no rank of the attempt. ``functions`` are what the profiles of those show, as far as they have any; the jobs that
-    have are ``profiled``. ``choice`` is which jobs of the library these are, and why.
+    have are ``profiled``. ``choice`` is which jobs of the library these are, and why;
+    ``rates`` how many lines a rank and iteration like jobs print, by the template's id here.
     """
 
     library: str
@@ -485,6 +486,7 @@ class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
     functions: list[LearnedFunction] = []
     profiled: list[HealthyJob] = []
     choice: Choice = Choice(like=False, baseline=[], jobs=[])
+    rates: dict[str, list[float]] = {}
 
 
 class Fault(msgspec.Struct, frozen=True):

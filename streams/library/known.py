@@ -8,6 +8,7 @@ as in tags and abbreviated hashes, are compared as one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from copy import copy
 
 import msgspec
@@ -59,6 +60,7 @@ class Known:
     def __init__(self, library: Library) -> None:
         self.library = checked(library)
         self.label = self.library.label
+        self._rates = {template.id: template.rates for template in self.library.templates if template.rates}
         self._printed = {template.id: frozenset(template.printed) for template in self.library.templates}
         self._by_length: dict[int, list[tuple[str, list[str]]]] = {}
         for template in self.library.templates:
@@ -116,7 +118,32 @@ class Known:
             functions=self.library.functions,
             profiled=[job for job in self._baseline.jobs if job.profiled],
             choice=self.choice,
+            rates=self._rates_of(printed) if self._rates and self.choice.like else {},
         )
+
+    def _rates_of(self, printed: list[PrintedTemplate]) -> dict[str, list[float]]:
+        """How often like jobs print what is printed here, by each id that a template had.
+
+        Only of a template here that is one of the library's, and of no other's: else there is no saying what is what.
+        """
+        same = {one.id: self._same(one) for one in printed}
+        counts = Counter(id_ for found in same.values() for id_ in found)
+        rates: dict[str, list[float]] = {}
+        for one in printed:
+            if len(same[one.id]) != 1 or counts[same[one.id][0]] > 1:
+                continue
+            told = self._rates.get(same[one.id][0], {})
+            known = [told[job] for job in sorted(self._baseline.ids & told.keys())]
+            if known:
+                rates |= dict.fromkeys(one.ids, known)
+        return rates
+
+    def _same(self, one: PrintedTemplate) -> list[str]:
+        """The ids of the library's templates that a template is."""
+        found = {id_ for id_ in one.ids if id_ in self._printed}
+        for form in one.forms:
+            found.update(self._compare(form)[0])
+        return sorted(found)
 
     def lacking(self, printed: list[PrintedTemplate], clock: ProgressClock) -> list[LearnedTemplate]:
         """What nearly all ranks of the baseline print and nobody printed here, nor anything that resembles it.

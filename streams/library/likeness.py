@@ -1,7 +1,7 @@
 """How alike two jobs are, facet by facet, by what is known of them before anything goes wrong.
 
 A job is held against those like it, since another model or framework prints and takes something else. A facet is alike
-by the share of its names that have equal values in both; of numbers of ranks and nodes the smaller over the larger
+by the share of the names told of both that have equal values; of numbers of ranks and nodes the smaller over the larger
 counts, of versions how far they agree. A facet of which one of the two tells nothing is unknown: it makes the answer
 less certain, and no less or more alike.
 """
@@ -41,6 +41,9 @@ WEIGHTS: dict[str, int] = {
 
 DECIDES_STEP = (FRAMEWORK, "model", "layout", SCALE, "hyperparameters", "flags")
 """Facets in which jobs must be alike for the durations of their steps to be held against each other."""
+
+SET_OR_NOT = frozenset({"hyperparameters", "flags", "environment"})
+"""Facets in which a name that is not told is not set; in all others it may only not have been told."""
 
 WHOLE = sum(WEIGHTS.values())
 SHOWN = 3
@@ -84,7 +87,7 @@ class Described(msgspec.Struct, frozen=True):
         values = self.settings.get(facet)
         if not values or name in self.hidden or f"{facet}.{name}" in self.hidden:
             return False
-        return name in values or facet not in self.cut
+        return name in values or (facet in SET_OR_NOT and facet not in self.cut)
 
 
 def described(description: JobDescription | None) -> Described:

@@ -30,55 +30,46 @@ BATCH = "global_batch_size"
 SECOND = 1_000_000_000
 
 
-class Pace(msgspec.Struct, kw_only=True):
-    """What is gathered of one attempt. ``steps`` are seconds, a number for each window that counts, from the beginning
-    on, ``recent`` the last ones; ``counted`` are the iterations of all of them, ``reached`` the latest.
+class StepPace(msgspec.Struct, kw_only=True):
+    """Steps of one attempt: seconds, a number for each window that counts, ``early`` the first, ``recent`` the last.
 
-    ``batch`` is the size of the batch, 0 once it was told differently. ``quiet`` is since when a quiet phase lasts, by
-    its name (ns), ``lasted`` how long each such phase took that is over (s).
+    ``since`` is when the first of those windows began (ns), ``counted`` the iterations of all of them, ``reached`` the
+    latest; up to ``warm`` none count. ``batch`` is the size of the batch, 0 once it was told differently.
     """
 
-    first: int | None = None
-    began: int | None = None
     warm: int | None = None
     reached: int | None = None
+    since: int | None = None
     counted: int = 0
-    steps: list[float] = []
+    early: list[float] = []
     recent: list[float] = []
     batch: float | None = None
-    quiet: dict[str, int] = {}
-    lasted: dict[str, list[float]] = {}
 
-    def take(self, start: int, windows: Sequence[Window]) -> None:
-        """Take in a window of time that begins at ``start``: the summaries of all ranks of the attempt in it."""
-        if not windows:
-            return
-        self.first = start if self.first is None else self.first
+    def take(self, windows: Sequence[Window], most: int) -> bool:
+        """Take in one window of time, the summaries of all ranks; ``most`` early ones are kept.
+
+        Returns whether it counts.
+        """
         told = [one.iteration for one in windows if one.iteration is not None]
-        if told and self.began is None:
-            times = [one.iteration_time for one in windows if one.iteration_time is not None]
-            self.began = min(times, default=start)
+        if not told:
+            return False
         self._batch(windows)
-        turned = self._phases(windows)
-        if told:
-            self._steps(max(told), windows, turned=turned)
-
-    def _steps(self, reached: int, windows: Sequence[Window], *, turned: bool) -> None:
-        before = self.reached
+        before, reached = self.reached, max(told)
         self.reached = reached
         if self.warm is None:
             self.warm = min(told_of(list(windows)), default=reached) + WARM_UP_STEPS
         if before is None or before < self.warm or reached <= before:
-            return
-        if turned and reached - before < MANY_STEPS:
-            return
-        durations = steps_of(list(windows))
+            return False
+        turned = any(one.phase_time is not None for one in windows)
+        durations = [] if turned and reached - before < MANY_STEPS else steps_of(list(windows))
         if not durations:
-            return
-        seconds = float(f"{median(durations) / SECOND:.6g}")
+            return False
+        seconds = _rounded(median(durations) / SECOND)
+        self.since = windows[0].start if self.since is None else self.since
         self.counted += reached - before
-        self.steps = self.steps if len(self.steps) >= MOST_WINDOWS else [*self.steps, seconds]
+        self.early = self.early if len(self.early) >= most else [*self.early, seconds]
         self.recent = [*self.recent, seconds][-RECENT:]
+        return True
 
     def _batch(self, windows: Sequence[Window]) -> None:
         """The size of the batch as lines print it."""
@@ -95,54 +86,70 @@ class Pace(msgspec.Struct, kw_only=True):
         for value in sorted(told):
             self.batch = value if self.batch in (None, value) else 0.0
 
-    def _phases(self, windows: Sequence[Window]) -> bool:
-        """Follow checkpoints and evaluations; returns whether any rank's phase turned in the window."""
+
+class PhasePace(msgspec.Struct, kw_only=True):
+    """Phases of one attempt: its ``first`` window and when its iterations ``began`` (ns).
+
+    ``quiet`` is since when a quiet phase lasts, by its name (ns), ``lasted`` how long each that is over took (s).
+    """
+
+    first: int | None = None
+    began: int | None = None
+    quiet: dict[str, int] = {}
+    lasted: dict[str, list[float]] = {}
+
+    def take(self, windows: Sequence[Window]) -> None:
+        """Take in one window of time, the summaries of all ranks."""
+        if not windows:
+            return
+        self.first = windows[0].start if self.first is None else self.first
+        if self.began is None and any(one.iteration is not None for one in windows):
+            times = [one.iteration_time for one in windows if one.iteration_time is not None]
+            self.began = min(times, default=windows[0].start)
         turns = [one.phase_time for one in windows if one.phase_time is not None]
         for phase in sorted(QUIET_PHASES):
             began = [one.phase_time for one in windows if one.phase == phase and one.phase_time is not None]
-            if phase in self.quiet:
-                if not any(one.phase == phase for one in windows):
-                    ended = [time for time in turns if time > self.quiet[phase]]
-                    self._over(phase, max(ended, default=None))
-            elif began:
+            if phase in self.quiet and not any(one.phase == phase for one in windows):
+                self._over(phase, max((time for time in turns if time > self.quiet[phase]), default=None))
+            elif phase not in self.quiet and began:
                 self.quiet = {**self.quiet, phase: min(began)}
-        return bool(turns)
 
     def _over(self, phase: str, ended: int | None) -> None:
         since = self.quiet[phase]
         self.quiet = {name: time for name, time in self.quiet.items() if name != phase}
         known = self.lasted.get(phase, [])
         if ended is not None and len(known) < MOST_QUIET:
-            seconds = float(f"{(ended - since) / SECOND:.6g}")
-            self.lasted = {**self.lasted, phase: [*known, seconds]}
+            self.lasted = {**self.lasted, phase: [*known, _rounded((ended - since) / SECOND)]}
 
-    def lasts(self, phase: str, now: int) -> float:
-        """For how long a quiet phase lasts that is not over, in seconds; 0 where there is none."""
-        return max(now - self.quiet[phase], 0) / SECOND if phase in self.quiet else 0.0
-
-    @property
-    def start_up_s(self) -> float:
-        """From its first window to its first iteration, in seconds; 0 before that."""
-        return max(self.began - self.first, 0) / SECOND if self.began is not None and self.first is not None else 0.0
+    def so_far(self, now: int) -> dict[str, tuple[int, float]]:
+        """Since when (ns) and for how long (s) the start-up lasts or lasted, and each quiet phase that is not over."""
+        found = {phase: (since, max(now - since, 0) / SECOND) for phase, since in sorted(self.quiet.items())}
+        if self.first is not None:
+            found[START_UP] = self.first, max((now if self.began is None else self.began) - self.first, 0) / SECOND
+        return found
 
 
-def summed_up(paces: Sequence[Pace]) -> JobPace | None:
+def summed_up(steps: Sequence[StepPace], phases: Sequence[PhasePace]) -> JobPace | None:
     """The attempts of a healthy job as one, null where none of them has done steps."""
-    steps = [seconds for pace in paces for seconds in pace.steps][:MOST_WINDOWS]
-    phases = {START_UP: [pace.start_up_s for pace in paces if pace.began is not None]}
+    seconds = [one for pace in steps for one in pace.early][:MOST_WINDOWS]
+    lasted = {
+        START_UP: [
+            (one.began - one.first) / SECOND for one in phases if one.began is not None and one.first is not None
+        ]
+    }
     for phase in sorted(QUIET_PHASES):
-        phases[phase] = [seconds for pace in paces for seconds in pace.lasted.get(phase, [])]
-    if not any(phases.values()):
+        lasted[phase] = [took for one in phases for took in one.lasted.get(phase, [])]
+    if not any(lasted.values()):
         return None
-    middle = median(steps) if steps else 0.0
-    batches = {pace.batch for pace in paces if pace.batch is not None}
+    middle = median(seconds) if seconds else 0.0
+    batches = {one.batch for one in steps if one.batch is not None}
     return JobPace(
         step_s=_rounded(middle),
-        spread_s=_rounded(spread(steps, middle)) if steps else 0.0,
-        windows=len(steps),
-        steps=sum(pace.counted for pace in paces),
+        spread_s=_rounded(spread(seconds, middle)) if seconds else 0.0,
+        windows=len(seconds),
+        steps=sum(one.counted for one in steps),
         batch=next(iter(batches)) if len(batches) == 1 else 0.0,
-        phases={name: _rounded(median(seconds)) for name, seconds in sorted(phases.items()) if seconds},
+        phases={name: _rounded(max(median(took), 0.0)) for name, took in sorted(lasted.items()) if took},
     )
 
 

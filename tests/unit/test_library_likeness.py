@@ -52,6 +52,7 @@ def with_(description: JobDescription = FULL, **changes: Any) -> JobDescription:
         ("a word's case", with_(flags={"bf16": "True"}), {}, True),
         ("one flag", with_(flags={"fp8": "true"}), {"flags": 0.5}, True),
         ("one flag more", with_(flags={"compile": "true"}), {"flags": 2 / 3}, True),
+        ("a name that only one tells", with_(scale={"gpu": "B200"}), {}, True),
         ("one variable", with_(environment={"NCCL_ALGO": "Tree"}), {"environment": 0.5}, True),
         ("a minor release", with_(versions={"torch": "2.8.1"}), {"versions": 0.95}, True),
         ("another release", with_(versions={"torch": "2.9.0"}), {"versions": 0.75}, True),
@@ -91,7 +92,8 @@ def test_values_that_workers_tell_differently_and_names_beyond_the_room_are_unkn
     assert likeness(FULL, torn).facets["environment"] == 1
     full = with_(environment={"OMP_NUM_THREADS": None}, cut=["environment"])
     assert likeness(FULL, full).facets["environment"] == 1
-    assert likeness(FULL, with_(environment={"OMP_NUM_THREADS": None})).facets["environment"] == 0.5
+    assert likeness(FULL, with_(environment={"OMP_NUM_THREADS": None})).facets["environment"] == 0.5, "it is not set"
+    assert likeness(FULL, with_(versions={"nccl": None})).facets["versions"] == 1, "nobody told which it is"
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
