@@ -23,7 +23,7 @@ from schemas.silences import Silence
 from sinks.migrate import migrate
 from sinks.runs import Run, record_run
 from sinks.sink import Sink
-from streams import judged, report
+from streams import compared, judged, report
 from streams.config import StreamConfig
 from streams.driver import Driver
 from streams.library.known import Known
@@ -227,6 +227,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
             {**report.as_json(one, fleet.of(one)), "silenced": silence_json(silenced.get(one.id))}
             for one in diagnosis.incidents
         ],
+        "comparison": [compared.as_json(one) for one in compared.comparisons(diagnosis.log)],
         "differences": [report.difference_json(one) for one in report.differences(diagnosis.log)],
     }
 

@@ -10,6 +10,7 @@ from rankwatch.deployments import deployment_of
 from rankwatch.diagnose import diagnose
 from rankwatch.errors import UsageError
 from rankwatch.text import printable
+from rankwatch.text_library import said_job
 from schemas.library import Library
 from streams.library.file import read_library, write_library
 from streams.library.learning import learned
@@ -82,6 +83,7 @@ def _summary(library: Library) -> list[str]:
         ranks = max(job.ranks.values(), default=0)
         profiled = f", profiles of {job.profiled}" if job.profiled else ""
         lines.append(f"job {job.id}: {kind}{ranks} ranks, at least {job.iterations} iterations{profiled}")
+        lines += [f"  {line}" for line in said_job(job)]
     shared = sum(len(template.printed) == len(library.jobs) for template in library.templates)
     lines.append(f"{shared} of {len(library.templates)} templates shared by all jobs")
     if library.functions:

@@ -18,8 +18,10 @@ from rankwatch.text import (
     where,
     who_prints,
 )
+from rankwatch.text_compared import comparisons_html
 from rankwatch.text_fleet import fleet_facts
 from schemas.results import Anomaly, Incident
+from streams.compared import comparisons
 from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.judged import judged, said
@@ -66,6 +68,8 @@ def _page(diagnosis: Diagnosis) -> str:
     ]
     cards = "".join(told) or "<p>No incident.</p>"
     cards += _differences(differences(diagnosis.log), several)
+    beside = comparisons(diagnosis.log)
+    cards += comparisons_html(beside, escape, several=len(beside) > 1)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
         f"<tr><td><code>{escape(one.file)}{f':{one.line}' if one.line else ''}</code></td>"
@@ -122,7 +126,7 @@ def _templates(incident: Incident) -> str:
     if not incident.templates:
         return ""
     rows = "".join(
-        f"<tr><td><code>{escape(one.text)}</code></td><td>{who_prints(one)}</td>"
+        f"<tr><td><code>{escape(one.text)}</code></td><td>{escape(who_prints(one))}</td>"
         f"<td class=time>{'' if one.absent else moment(one.first_seen)}</td><td>{AXES[one.axis]}</td></tr>"
         for one in incident.templates
     )

@@ -12,8 +12,10 @@ from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from rankwatch.silenced import silence_facts
+from rankwatch.text_compared import print_comparisons
 from rankwatch.text_fleet import fleet_facts, is_fleet, whose
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
+from streams.compared import comparisons
 from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.judged import judged, said
@@ -59,6 +61,8 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     if not diagnosis.incidents:
         out.print("no incident")
     print_differences(out, differences(diagnosis.log), jobs=len(diagnosis.jobs) > 1)
+    beside = comparisons(diagnosis.log)
+    print_comparisons(out, beside, _wrapped, several=len(beside) > 1)
     print_unused(out, inputs)
 
 
@@ -143,7 +147,10 @@ def _of_ranks(ranks: str) -> str:
 
 def who_prints(template: SuspiciousTemplate) -> str:
     """Who prints a template; that nobody was seen to is not to say that nobody did."""
-    return "not seen here" if template.absent else _of_ranks(template.ranks)
+    if template.absent:
+        return "not seen here"
+    others = f"; printed by unlike job {', '.join(template.elsewhere)}" if template.elsewhere else ""
+    return f"{_of_ranks(template.ranks)}{others}"
 
 
 def since(incident: Incident) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from schemas import events, results
+from schemas.comparison import Comparison
 from schemas.deployment import Deployment
 from schemas.fleet import FleetReport, NodeHistory
 from schemas.library import Library
@@ -42,6 +43,7 @@ SINGLES: dict[str, type[msgspec.Struct]] = {
     "fleet_report": FleetReport,
     "node_history": NodeHistory,
     "meta": MetaAlert,
+    "comparison": Comparison,
     "dead_letter": results.DeadLetter,
     "snapshot": results.Snapshot,
     "deployment": Deployment,

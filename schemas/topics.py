@@ -131,6 +131,14 @@ TOPICS: dict[str, Topic] = {
             readers=("sink", "feed"),
         ),
         Topic(
+            name="comparisons",
+            kinds=("comparison",),
+            key="job",
+            writer="job stage",
+            readers=("sink",),
+            most_bytes=8 * MIB,
+        ),
+        Topic(
             name="snapshots",
             kinds=("snapshot",),
             key="stage|partition",

@@ -77,7 +77,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         known = [] if back or self.iteration is None else [self.iteration]
         self.iteration = max([*numbers, *known], default=self.iteration)
         self.began = self.time if self.began is None else self.began
-        durations = _steps_of(windows)
+        durations = steps_of(windows)
         if not durations and not back:
             durations = self._since(*before)
         if durations:
@@ -85,7 +85,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     def _stride(self, moved: list[Window], back: list[Window]) -> None:
         """How far the last two numbers that any rank reports lie apart."""
-        told = sorted(_told(moved))
+        told = sorted(told_of(moved))
         if back or not told:
             return
         before = [self.iteration] if self.iteration is not None and self.iteration < told[0] else []
@@ -127,13 +127,13 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         return before is not None and window.iteration is not None and window.iteration < before
 
 
-def _told(windows: list[Window]) -> set[int]:
+def told_of(windows: list[Window]) -> set[int]:
     """The iterations that their series tell of; nearly all tell of the same."""
     packs = [pack for window in windows if (pack := pack_of(window)) is not None]
     return set().union(*(whole_numbers(iterations) for iterations in {pack.iterations for pack in packs}))
 
 
-def _steps_of(windows: list[Window]) -> list[int]:
+def steps_of(windows: list[Window]) -> list[int]:
     """How long an iteration took on each rank that tells (ns): by the times of its lines, else as they print it."""
     alike: dict[tuple[bytes, bytes], list[tuple[Window, SeriesPack]]] = {}
     for window in windows:

@@ -31,6 +31,7 @@ from schemas.results import (
 from streams.device_gauges import with_devices
 from streams.gauges import GaugeTable, gauge_table
 from streams.iterations import ProgressClock
+from streams.library.choice import Choice
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.nobodys import NOBODY, Nobodys
@@ -489,12 +490,16 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
 
 class NovelTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """A template that no healthy job prints: the ids that it had, the present one last; ``first`` is its first time."""
+    """A template that no job of the baseline prints: the ids that it had, the present one last.
+
+    ``first`` is its first time, ``elsewhere`` the ids of the other jobs of the library that print it.
+    """
 
     ids: list[str]
     text: str
     first: int
     ranks: list[int]
+    elsewhere: list[str] = []
 
     @property
     def id(self) -> str:
@@ -503,11 +508,12 @@ class NovelTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells an attempt so far from the ``jobs`` healthy jobs of a library, whose version ``library`` is.
+    """What tells an attempt so far from its baseline, ``jobs`` healthy jobs of a library whose version ``library`` is.
 
     ``novel``: what none of those prints, in order of first lines; ``absent``: what nearly all ranks of those print and
     no rank of the attempt. ``functions`` are what the profiles of those show, as far as they have any; the jobs that
-    have are ``profiled``.
+    have are ``profiled``. ``choice`` is which jobs of the library these are, and why;
+    ``rates`` how many lines a rank and iteration like jobs print, by the template's id here.
     """
 
     library: str
@@ -516,6 +522,8 @@ class HealthyContrast(msgspec.Struct, frozen=True, kw_only=True):
     absent: list[SuspiciousTemplate]
     functions: list[LearnedFunction] = []
     profiled: list[HealthyJob] = []
+    choice: Choice = Choice(like=False, baseline=[], jobs=[])
+    rates: dict[str, list[float]] = {}
 
 
 class Fault(msgspec.Struct, frozen=True):

@@ -416,6 +416,8 @@ _SYMPTOM = {
     "own_series": ("nonfinite", "numerics", "metric", "critical", "space"),
     "alone": ("nonfinite", "numerics", "metric", "warning", "space"),
     "part": ("nonfinite", "numerics", "metric", "warning", "time"),
+    "slower_than_alike": ("like_steps", "slowdown", "metric", "warning", "cross-job"),
+    "slower_than_like": ("like_steps", "slowdown", "metric", "warning", "cross-job"),
     "novel_templates": ("log_novelty", "crash", "log", "info", "cross-job"),
     "after_reduction": ("nonfinite", "numerics", "metric", "critical", "time"),
 }

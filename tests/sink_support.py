@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from schemas import codec, events, fleet, results
+from schemas.comparison import Association, Comparison, LikeJob, Setting, Shown
 from schemas.identity import Identity
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.meta import MetaAlert
@@ -30,6 +31,7 @@ SINGLE_TOPICS = {
     "incident": "incidents",
     "meta": "meta",
     "silence": "silences",
+    "comparison": "comparisons",
     "dead_letter": "dead-letters",
 }
 
@@ -430,6 +432,34 @@ def silence(number: int = 1, ends: int = T0 + 3600 * S) -> Silence:
     )
 
 
+def comparison(start: int = T0, **changes: object) -> Comparison:
+    setting = Setting(facet="flags", name="fp8", here="true", there=["false", ""], text="fp8=true")
+    values = Comparison(
+        id=f"c-{start}",
+        job="job1",
+        attempt="0",
+        start=start,
+        end=start + 10 * S,
+        library="healthy 1 (v)",
+        verdict="supported",
+        chosen=start - 10 * S,
+        jobs=[
+            LikeJob(id="a", likeness=0.9, certainty=0.75, reason="like", baseline=True, like=True),
+            LikeJob(id="b", likeness=0.5, certainty=0.5, reason="model", symptoms=["numerics"]),
+        ],
+        shows=[Shown(kind="novel_templates", text="1 template")],
+        symptoms=["numerics"],
+        settings=[setting],
+        associations=[
+            Association(
+                symptom="numerics", settings=[setting], having=2, having_shown=2, others=1, others_shown=0, text="so"
+            )
+        ],
+        caution="few",
+    )
+    return msgspec.structs.replace(values, **changes)
+
+
 def everything() -> list[msgspec.Struct]:
     """At least one record of every kind on the topics of the sink."""
     return [
@@ -452,5 +482,7 @@ def everything() -> list[msgspec.Struct]:
         meta_alert(status="resolved", time=T0 + 20 * S),
         silence(),
         silence(2, ends=T0 + 60 * S),
+        comparison(),
+        comparison(T0 - 10 * S, verdict="ambiguous"),
         dead_letter(),
     ]

@@ -48,8 +48,18 @@ BASE = 1_795_975_830 * SECOND
 """The start of a window of ten seconds."""
 CONFIG = StreamConfig()
 SHARED = Path(__file__).resolve().parents[2] / "shared/data/recorded"
-RESULTS = ("windows", "anomalies", "merged.stacks", "incidents", "templates", "late", "fleet", "node.history")
-JUDGED = ("anomalies", "merged.stacks", "incidents", "templates", "fleet", "node.history")
+RESULTS = (
+    "windows",
+    "anomalies",
+    "merged.stacks",
+    "incidents",
+    "comparisons",
+    "templates",
+    "late",
+    "fleet",
+    "node.history",
+)
+JUDGED = ("anomalies", "merged.stacks", "incidents", "comparisons", "templates", "fleet", "node.history")
 RANKS_PER_NODE = 2
 TOPIC_OF = {kind: topic for topic, kind in RAW_KINDS.items()}
 
@@ -344,6 +354,56 @@ def diverging(job: str = "diverge", ranks: int = 2) -> Script:
     return script
 
 
+def described(
+    job: str = "described", ranks: int = 4, steps: int = 60, *, step_s: int = 1, lines: int = 1, **settings: Any
+) -> Script:
+    """A healthy job that tells what it is, one step every ``step_s`` seconds; its ranks print so many lines a step.
+
+    ``settings`` are facets of its description, beside those that all such jobs have.
+    """
+    script = Script(job)
+    script.start(ranks)
+    known: dict[str, Any] = {
+        "framework": "megatron",
+        "model": "gpt-7b",
+        "layout": {"tp": 2, "dp": ranks // 2},
+        "versions": {"torch": "2.8.0"},
+        "flags": {"fp8": "false", "bf16": "true"},
+        "hyperparameters": {"lr": "0.0003", "seq_length": "4096"},
+        "scale": {"nodes": str(ranks // 2)},
+    }
+    script.send(worker(job, 0), Job(time=at(0.5), world_size=ranks, **{**known, **settings}))
+    script.alive(ranks, 0, steps * step_s)
+    for step in range(1, steps + 1):
+        second = step * step_s
+        for rank in range(ranks):
+            for number in range(lines):
+                script.log(
+                    worker(job, rank), second + 0.5 + rank / 100 + number / 1000, f"packed {step} sequences", step
+                )
+        elapsed = f"elapsed time per iteration (ms): {1000 * step_s}.{step % 10}"
+        script.log(worker(job, 0), second + 0.6, f"iteration {step:8d}/ 500 | {elapsed} | lm loss: 2.0E+00 |", step)
+    return script
+
+
+def starting(job: str = "starting", ranks: int = 4, seconds: int = 140) -> Script:
+    """A described job that does not come to its first iteration."""
+    script = described(job, ranks, 3)
+    script.observations = [one for one in script.observations if one.event.iteration is None]
+    for second in range(1, seconds, 3):
+        for rank in range(ranks):
+            script.log(worker(job, rank), second, "waiting for a shard")
+    return script
+
+
+def going_wrong(script: Script, first: int, last: int) -> Script:
+    """The loss of a described job becomes no number, second by second."""
+    for step in range(first, last + 1):
+        line = f"iteration {step:8d}/ 500 | elapsed time per iteration (ms): 1000.{step % 10} | lm loss: nan |"
+        script.log(worker(script.job, 0), step + 0.6, line, step)
+    return script
+
+
 def traced(job: str = "traced", ranks: int = 8, steps: int = 24) -> Script:
     """Four replicas of two stages, all operations timed: one worker of the last stage computes twice as long."""
     script = Script(job)
@@ -544,6 +604,7 @@ def records(log: Any, topic: str) -> list[Any]:
     kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
     kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
     kinds |= {"fleet": "fleet_report", "node.history": "node_history"}
+    kinds |= {"comparisons": "comparison"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sinks.rows.common import Block, Columns
+from sinks.rows.comparisons import comparison_block
 from sinks.rows.events import EVENT_KINDS, event_block
 from sinks.rows.failures import dead_letter_block, late_block
 from sinks.rows.findings import anomaly_block, incident_block, library_block, silence_block, template_block
@@ -44,4 +45,5 @@ _SINGLES: dict[str, Callable[[Any, str], Block]] = {
     "node_history": node_history_block,
     "meta": meta_block,
     "silence": silence_block,
+    "comparison": comparison_block,
 }

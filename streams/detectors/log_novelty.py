@@ -1,8 +1,9 @@
 """Templates against healthy jobs (cross-job): what none of them prints, and what they print and this job does not.
 
-The difference to a pool of successful jobs' log events is L4's (arXiv 2503.20263). It supports an incident and never
-opens one: that a line is new does not say that it is bad, nor that who prints it is at fault. Lines keep the order of
-their first sight, since cascades come after their cause.
+Those are the jobs of the library that are like this one, or, where none is, all. The difference to a pool of successful
+jobs' log events is L4's (arXiv 2503.20263). It supports an incident and never opens one: that a line is new does not
+say that it is bad, nor that who prints it is at fault. Lines keep the order of their first sight, since cascades come
+after their cause.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.view import AttemptView, AttemptWindow, HealthyContrast
+from streams.view import AttemptView, AttemptWindow, HealthyContrast, NovelTemplate
 
 SHOWN_TEXT = 120
+SHOWN_JOBS = 3
 
 
 class LogNoveltyConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +62,16 @@ class LogNovelty(JobDetector[LogNoveltyConfig, LogNoveltyState]):
         novel = [one for one in contrast.novel if one.id in fresh]
         if not novel:
             return None
-        quoted = [f"{_quoted(one.text)} (by {said_ranks(one.ranks)})" for one in novel[: self.config.shown]]
+        # What no job at all prints says more than what only unlike ones do.
+        novel = sorted(novel, key=lambda one: bool(one.elsewhere))
+        quoted = [f"{_quoted(one.text)} (by {_printers(one)})" for one in novel[: self.config.shown]]
         return self._finding(
             view,
             window,
             "novel_templates",
-            onset=novel[0].first,
+            onset=min(one.first for one in novel),
             templates=[one.id for one in novel],
-            text=f"{_count(novel)} that no healthy job prints: {self._listed(quoted, novel)}",
+            text=f"{_count(novel)} that no {_kind(contrast)} prints: {self._listed(quoted, novel)}",
             peers=f"printed by none of {_jobs(contrast)}",
             library=contrast.library,
         )
@@ -84,7 +88,7 @@ class LogNovelty(JobDetector[LogNoveltyConfig, LogNoveltyState]):
             "absent_templates",
             onset=absent[0].first_seen,
             templates=[one.id for one in absent],
-            text=f"not seen so far: {_count(absent)} that healthy jobs print: {self._listed(quoted, absent)}",
+            text=f"not seen so far: {_count(absent)} that {_kind(contrast)}s print: {self._listed(quoted, absent)}",
             peers=f"printed by nearly all ranks of {_jobs(contrast)}",
             library=contrast.library,
         )
@@ -125,4 +129,14 @@ def _count(templates: Sequence[object]) -> str:
 
 
 def _jobs(contrast: HealthyContrast) -> str:
-    return f"{contrast.jobs} healthy job{'s' if contrast.jobs != 1 else ''}"
+    return f"{contrast.jobs} {_kind(contrast)}{'s' if contrast.jobs != 1 else ''}"
+
+
+def _kind(contrast: HealthyContrast) -> str:
+    return "like healthy job" if contrast.choice.like else "healthy job"
+
+
+def _printers(one: NovelTemplate) -> str:
+    """Who prints it here, and which unlike jobs do."""
+    others = f"; printed by unlike job {', '.join(one.elsewhere[:SHOWN_JOBS])}" if one.elsewhere else ""
+    return f"{said_ranks(one.ranks)}{others}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from schemas.results import Anomaly
 from streams.incidents.decision import Base, Decision, Reason, earliest_of, latest_of, placed
 from streams.incidents.situation import Situation
-from streams.incidents.slowness import slowdown
+from streams.incidents.slowness import CROSS_JOB, slowdown
 from streams.incidents.standstill import at_its_place, faults_alone, shortly_before, standstill
 
 OF_DEVICE = "memory_growth_of_device"
@@ -61,7 +61,7 @@ def _beside_slower_ports(anomalies: list[Anomaly], situation: Situation) -> Deci
     """
     ports = [one for one in anomalies if one.grounds == SLOWER_PORT]
     others = [one for one in anomalies if one.grounds != SLOWER_PORT]
-    if not ports or any(one.severity != "info" for one in others):
+    if not ports or any(one.severity != "info" and one.grounds not in CROSS_JOB for one in others):
         decision = slowdown(others, situation)
         before = shortly_before(decision, ports)
         return placed(decision, before) if decision.reason is Reason.JOB_SLOWER else decision

@@ -68,6 +68,8 @@ class Reason(Enum):
     SLOW_STAGE = "all ranks of one stage or expert group are slow, as they may be by design"
     SLOW_REPLICA = "all stages of one replica are slow, as with longer inputs"
     ROTATING = "the slow rank moves from one to another, as with inputs of different lengths"
+    SLOWER_THAN_ALIKE = "it was slow from its beginning on: healthy jobs alike in all that decides a step are faster"
+    SLOWER_THAN_LIKE = "healthy jobs like it are faster from the beginning on, but not alike in all that decides a step"
     JOB_SLOWER = "the job takes longer than before, and no timing observed tells the ranks apart"
     LITTLE_APART = "the job takes longer than before, and what tells ranks apart explains too little of it"
     NO_LONGER_APART = "the job takes longer than before, and ranks that stood apart no longer do"

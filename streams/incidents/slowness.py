@@ -35,6 +35,11 @@ class Weight(IntEnum):
     CERTAIN = 4
 
 
+ALIKE = "slower_than_alike"
+CROSS_JOB = (ALIKE, "slower_than_like")
+"""Grounds that hold a job against healthy ones, the first where those are alike in all that decides a step's time."""
+
+
 class Ground(msgspec.Struct, frozen=True):
     """A ground's weight and why blame decides by it."""
 
@@ -74,7 +79,22 @@ _OVERRULES = ("rotating", "many_slow")
 
 
 def slowdown(anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """The decision over a slowdown's anomalies."""
+    """The decision over a slowdown's anomalies. What other jobs tell counts only where nothing of this one does."""
+    own = [one for one in anomalies if one.grounds not in CROSS_JOB]
+    if not any(one.severity != "info" for one in own) and len(own) < len(anomalies):
+        return _unlike_other_jobs([one for one in anomalies if one.grounds in CROSS_JOB])
+    return _of_own(own, situation)
+
+
+def _unlike_other_jobs(found: list[Anomaly]) -> Decision:
+    """Healthy jobs like it are faster: nobody is named, and it is sure only if they are alike in all that matters."""
+    base = Base.on(found, earliest_of(found), symptom="slowdown")
+    if latest_of(found).grounds == ALIKE:
+        return base.everybody(Reason.SLOWER_THAN_ALIKE, area="unknown")
+    return base.nobody(Reason.SLOWER_THAN_LIKE)
+
+
+def _of_own(anomalies: list[Anomaly], situation: Situation) -> Decision:
     contrasts = [one for one in anomalies if one.grounds in GROUNDS]
     singling = [one for one in contrasts if GROUNDS[one.grounds].weight > Weight.NOBODY and one.severity != "info"]
     played = by_played_steps(anomalies, singling, situation)

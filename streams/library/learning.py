@@ -11,15 +11,22 @@ from schemas.codec import CodecError, decode
 from schemas.events import Job
 from schemas.identity import NO_JOB, shortened
 from schemas.ids import stable_id
+from schemas.jobs import JobDescription
 from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, LearnedTemplate, Library
 from schemas.ports import Log
-from schemas.results import Sketch, Template, Window
+from schemas.results import Incident, Sketch, Symptom, Template, Window
 from streams.iterations import ProgressClock
+from streams.job_description import merged
+from streams.library.pace import MOST_WINDOWS, PhasePace, StepPace
+from streams.library.pace import summed_up as summed_pace
 from streams.library.profiles import Profiled, summed_up
+from streams.library.rates import RatePace, lines_of
 from streams.library.record import MOST_TEXT, LibraryError, made
 from streams.profiles import Key
 
 NAME_KEPT = 40
+RATED_WINDOWS = 60
+"""Windows of an attempt by which it is told how often lines come."""
 
 
 class _Draft:
@@ -32,9 +39,14 @@ class _Draft:
         self.world_size: int | None = None
         self.clocks: dict[str, ProgressClock] = {}
         self.profiles: dict[str, Sketch] = {}
+        self.steps: dict[str, StepPace] = {}
+        self.phases: dict[str, PhasePace] = {}
+        self.description: JobDescription | None = None
+        # By attempt each window's ranks, latest iteration, and count and number of ranks of each signature.
+        self.counts: dict[str, list[tuple[int, int | None, dict[str, tuple[int, int]]]]] = {}
 
     def take(self, windows: list[Window]) -> None:
-        """One window of time, all workers' summaries of it."""
+        """One window of time, all ranks' summaries of it."""
         for window in windows:
             worker = window.identity.worker
             self.ranks.setdefault(window.phase, set()).add(worker)
@@ -47,8 +59,35 @@ class _Draft:
                 if known is None or (known.steps == 0, known.step_s) > (sketch.steps == 0, sketch.step_s):
                     self.profiles[worker] = sketch
         for attempt in sorted({window.identity.attempt for window in windows}):
-            clock = self.clocks.setdefault(attempt, ProgressClock())
-            clock.advance([window for window in windows if window.identity.attempt == attempt])
+            own = [window for window in windows if window.identity.attempt == attempt]
+            self.clocks.setdefault(attempt, ProgressClock()).advance(own)
+            self.steps.setdefault(attempt, StepPace()).take(own, MOST_WINDOWS)
+            self.phases.setdefault(attempt, PhasePace()).take(own)
+            self._count(attempt, own)
+
+    def _count(self, attempt: str, windows: list[Window]) -> None:
+        rated = self.counts.setdefault(attempt, [])
+        if len(rated) >= RATED_WINDOWS:
+            return
+        found: dict[str, tuple[int, int]] = {}
+        for window in windows:
+            for one in window.signatures:
+                if not one.chatter:
+                    count, ranks = found.get(one.signature, (0, 0))
+                    found[one.signature] = count + one.count, ranks + 1
+        reached = max((window.iteration for window in windows if window.iteration is not None), default=None)
+        rated.append((len(windows), reached, found))
+
+    def rates(self, owner: dict[str, str]) -> dict[str, float]:
+        """How many lines of a template a rank prints in an iteration, in the attempt with most samples."""
+        best = RatePace()
+        for attempt in sorted(self.counts):
+            pace = RatePace()
+            for ranks, reached, counts in self.counts[attempt]:
+                told = ((owner[one], *told) for one, told in counts.items() if one in owner)
+                pace.take(lines_of(told), ranks, reached)
+            best = max(best, pace, key=lambda one: one.samples)
+        return best.regular()
 
 
 def learned(log: Log, name: str) -> Library:
@@ -58,7 +97,11 @@ def learned(log: Log, name: str) -> Library:
     """
     drafts: dict[str, _Draft] = {}
     by_end: dict[tuple[int, str], list[Window]] = {}
+    descriptions: dict[str, JobDescription | None] = {}
     for window in _records(log, "windows", "window"):
+        if window.described is not None:
+            job = window.identity.job
+            descriptions[job] = merged((descriptions.get(job), window.described))
         if window.identity.rank is not None and window.identity.job != NO_JOB:
             by_end.setdefault((window.end, window.identity.job), []).append(window)
     for (_, job), windows in sorted(by_end.items()):
@@ -66,16 +109,21 @@ def learned(log: Log, name: str) -> Library:
         drafts.setdefault(job, _Draft(job)).take(windows)
     templates = _templates(log)
     frameworks = _frameworks(log)
+    symptoms = _symptoms(log)
     jobs: list[HealthyJob] = []
     texts: dict[str, str] = {}
     printed: dict[str, dict[str, dict[str, int]]] = {}
+    rates: dict[str, dict[str, float]] = {}
     functions: dict[Key, dict[str, FunctionHeld]] = {}
     for draft in drafts.values():
-        counted = _counted(draft, templates)
+        owner = _owners(draft, templates)
+        counted = _counted(draft, owner)
         profiled = summed_up(draft.profiles.values())
         if not counted and not profiled.functions:
             continue
-        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted, profiled)
+        draft.description = descriptions.get(draft.job)
+        shown = symptoms.get(draft.job, [])
+        healthy = _healthy(draft, frameworks.get(draft.job, ""), counted, profiled, shown)
         jobs.append(healthy)
         for key, held in profiled.functions.items():
             functions.setdefault(key, {})[healthy.id] = held
@@ -84,9 +132,14 @@ def learned(log: Log, name: str) -> Library:
             # Jobs may call a predefined template by other lines of it; as in a merge, no order decides.
             texts[template] = min(text, texts.get(template, text))
             printed.setdefault(template, {})[healthy.id] = phases
+        for template, rate in draft.rates(owner).items():
+            rates.setdefault(template, {})[healthy.id] = rate
     if not jobs:
         raise LibraryError("no rank printed anything, and none was profiled, so there is nothing to learn")
-    found = [LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_]) for id_ in texts]
+    found = [
+        LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_], rates=dict(sorted(rates.get(id_, {}).items())))
+        for id_ in texts
+    ]
     done = [LearnedFunction(kind=kind, name=called, held=held) for (kind, called), held in functions.items()]
     return made(name, jobs, found, functions=done)
 
@@ -128,14 +181,18 @@ def _frameworks(log: Log) -> dict[str, str]:
     return {job: min(names) for job, names in found.items()}
 
 
-def _counted(draft: _Draft, templates: dict[tuple[str, str], Template]) -> dict[str, dict[str, int]]:
-    """By template and phase how many ranks printed it."""
-    owner = {
+def _owners(draft: _Draft, templates: dict[tuple[str, str], Template]) -> dict[str, str]:
+    """The template of each signature of a job."""
+    return {
         signature: template.id
         for (job, _), template in templates.items()
         if job == draft.job
         for signature in template.signatures
     }
+
+
+def _counted(draft: _Draft, owner: dict[str, str]) -> dict[str, dict[str, int]]:
+    """By template and phase how many ranks printed it."""
     ranks: dict[tuple[str, str], set[str]] = {}
     for (signature, phase), printing in draft.printed.items():
         # Beyond the job's own bound a signature has no template.
@@ -147,7 +204,27 @@ def _counted(draft: _Draft, templates: dict[tuple[str, str], Template]) -> dict[
     return counted
 
 
-def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]], profiled: Profiled) -> HealthyJob:
+def _symptoms(log: Log) -> dict[str, list[Symptom]]:
+    """The symptoms of each job's incidents that page, by job, as they were in the end."""
+    latest: dict[str, Incident] = {}
+    for incident in _records(log, "incidents", "incident"):
+        known = latest.get(incident.id)
+        if known is None or incident.revision > known.revision:
+            latest[incident.id] = incident
+    found: dict[str, set[Symptom]] = {}
+    for incident in latest.values():
+        if incident.severity in ("critical", "warning") and not incident.merged_into:
+            found.setdefault(incident.job, set()).add(incident.symptom)
+    return {job: sorted(symptoms) for job, symptoms in found.items()}
+
+
+def _healthy(
+    draft: _Draft,
+    framework: str,
+    counted: dict[str, dict[str, int]],
+    profiled: Profiled,
+    symptoms: list[Symptom],
+) -> HealthyJob:
     job = HealthyJob(
         id="",
         job=shortened(draft.job, 200),
@@ -159,6 +236,12 @@ def _healthy(draft: _Draft, framework: str, counted: dict[str, dict[str, int]], 
         step_s=profiled.step_s,
         unlisted=profiled.unlisted,
         recorded=profiled.recorded,
+        description=draft.description,
+        pace=summed_pace(
+            [draft.steps[attempt] for attempt in sorted(draft.steps)],
+            [draft.phases[attempt] for attempt in sorted(draft.phases)],
+        ),
+        symptoms=symptoms,
     )
     learned_of = (job, counted, sorted(profiled.functions.items())) if profiled.functions else (job, counted)
     content = msgspec.json.encode(learned_of, order="deterministic").decode()

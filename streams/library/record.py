@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from schemas.identity import shortened
-from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, LearnedTemplate, Library, version_of
+from schemas.jobs import LONGEST_NAME, LONGEST_VALUE, MOST_NAMES, MOST_WORDS, JobDescription
+from schemas.library import FunctionHeld, HealthyJob, JobPace, LearnedFunction, LearnedTemplate, Library, version_of
 from streams.lines.signature import MASKS_ID
 from streams.versions import versions
 
@@ -16,6 +17,8 @@ MOST_JOBS, MOST_TEMPLATES, MOST_TEXT = 32, 4000, 1000
 """Jobs, templates, and characters of a template's text; a longer text is cut and known by its id alone."""
 MOST_FUNCTIONS, MOST_FUNCTION_NAME = 1000, 200
 MOST_PHASES = 16
+MOST_SYMPTOMS = 5
+MOST_RATE = 1e6
 MOST_NUMBER = 1_000_000
 MOST_COUNT = 1 << 53
 MOST_SECONDS = 1e9
@@ -86,6 +89,7 @@ def merged(libraries: Sequence[Library], name: str) -> Library:
     jobs: dict[str, HealthyJob] = {}
     texts: dict[str, str] = {}
     printed: dict[str, dict[str, dict[str, int]]] = {}
+    rates: dict[str, dict[str, float]] = {}
     functions: dict[tuple[str, str], LearnedFunction] = {}
     for library in map(checked, libraries):
         for job in library.jobs:
@@ -96,12 +100,18 @@ def merged(libraries: Sequence[Library], name: str) -> Library:
             known = printed.setdefault(template.id, {})
             for job_id, phases in template.printed.items():
                 known[job_id] = _greater(phases, known.get(job_id, {}))
+            told = rates.setdefault(template.id, {})
+            for job_id, rate in template.rates.items():
+                told[job_id] = max(rate, told.get(job_id, rate))
         for function in library.functions:
             before = functions.get(_key(function), function)
             functions[_key(function)] = msgspec.structs.replace(function, held=_largest(before.held, function.held))
     if len(jobs) > MOST_JOBS:
         raise LibraryError(f"a library holds {MOST_JOBS} jobs at most, these are {len(jobs)}")
-    templates = [LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_]) for id_ in texts]
+    templates = [
+        LearnedTemplate(id=id_, text=texts[id_], printed=printed[id_], rates=dict(sorted(rates[id_].items())))
+        for id_ in texts
+    ]
     number = max((library.number for library in libraries), default=1)
     return made(
         name,
@@ -179,7 +189,42 @@ def _job_flaw(job: HealthyJob) -> str:
         return f"job {job.id!r} has a number that is no count"
     if not (0 <= job.step_s <= MOST_SECONDS and 0 <= job.unlisted <= 1):
         return f"job {job.id!r} has a number that no profile has"
+    if len(job.symptoms) > MOST_SYMPTOMS or (job.pace is not None and not _can_be(job.pace)):
+        return f"job {job.id!r} has a pace or symptoms that no job has"
+    if job.description is not None and not _fits(job.description):
+        return f"job {job.id!r} is described by more or longer words than there is room for"
     return ""
+
+
+def _can_be(pace: JobPace) -> bool:
+    """Whether a pace is one."""
+    times = [pace.step_s, pace.spread_s, *pace.phases.values()]
+    counts = [pace.windows, pace.steps]
+    return (
+        len(pace.phases) <= MOST_PHASES
+        and all(len(name) <= LONGEST_NAME for name in pace.phases)
+        and all(0 <= time <= MOST_SECONDS for time in times)
+        and all(0 <= count <= MOST_COUNT for count in counts)
+        and 0 <= pace.batch <= MOST_COUNT
+    )
+
+
+def _fits(description: JobDescription) -> bool:
+    """Whether a description is within its bounds."""
+    facets = description.facets
+    several = {name: "".join(values) for name, values in description.differing.items()}
+    names = [*facets, *several, *description.scattered, *description.cut, *description.left_out]
+    values = [description.framework, *description.command]
+    values += [value for held in facets.values() for pair in held.items() for value in pair]
+    most = len(facets) * MOST_NAMES
+    return (
+        all(len(held) <= MOST_NAMES for held in facets.values())
+        and len(description.command) <= MOST_WORDS
+        and max(len(several), len(description.scattered), len(description.cut), len(description.left_out)) <= most
+        and all(len(name) <= 2 * LONGEST_NAME for name in names)
+        and all(len(value) <= LONGEST_VALUE for value in values)
+        and all(len(value) <= 4 * LONGEST_VALUE for value in several.values())
+    )
 
 
 def _template_flaw(template: LearnedTemplate, jobs: dict[str, HealthyJob]) -> str:
@@ -190,6 +235,8 @@ def _template_flaw(template: LearnedTemplate, jobs: dict[str, HealthyJob]) -> st
             return f"template {template.id!r} names the job {shortened(job_id, 60)!r}, which is not one of its jobs"
         if any(not 0 < ranks <= jobs[job_id].ranks.get(phase, 0) for phase, ranks in phases.items()):
             return f"template {template.id!r} is printed by no rank or by more in a phase than job {job_id!r} has"
+    if any(job_id not in jobs or not 0 <= rate <= MOST_RATE for job_id, rate in template.rates.items()):
+        return f"template {template.id!r} has a rate that cannot be"
     return ""
 
 

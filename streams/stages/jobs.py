@@ -7,8 +7,9 @@ from functools import partial
 
 import msgspec
 
+from schemas.comparison import Comparison
 from schemas.jobs import JobDescription
-from schemas.results import Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
+from schemas.results import Anomaly, Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
@@ -17,6 +18,7 @@ from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
 from streams.job_description import merged
 from streams.job_meta import JobMeta, JobMetaState
+from streams.library.comparing import ComparedState, Library, SettledState, compared, settle
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -35,11 +37,15 @@ LONGEST_NUMBER = 10
 
 
 class AttemptState(msgspec.Struct, kw_only=True):
-    """What one attempt carries from window to window; ``stacks`` is a hash of what was last said of its stacks."""
+    """What one attempt carries from window to window; ``stacks`` is a hash of what was last said of its stacks.
+
+    ``compared`` is what it has shown beside the jobs of a library.
+    """
 
     view: AttemptView
     detectors: dict[str, msgspec.Raw] = {}
     incidents: IncidentBookState = msgspec.field(default_factory=IncidentBookState)
+    compared: ComparedState = msgspec.field(default_factory=ComparedState)
     stacks: str = ""
     idle: int = 0
 
@@ -48,7 +54,8 @@ class JobState(msgspec.Struct, kw_only=True):
     """What one job carries from window to window; ``layout`` is what workers without a rank say of it.
 
     ``past`` are its latest incidents, by which one of a later attempt is known to recur.
-    ``description`` is what all of its workers have told of the job, whatever the attempt.
+    ``description`` is what all of its workers have told of the job, whatever the attempt, ``settled`` by what of it
+    those healthy jobs were chosen that it is held against.
     """
 
     job: str
@@ -58,6 +65,7 @@ class JobState(msgspec.Struct, kw_only=True):
     layout: dict[str, int] = {}
     past: list[Past] = []
     description: JobDescription | None = None
+    settled: SettledState = msgspec.field(default_factory=SettledState)
     idle: int = 0
     meta: JobMetaState = msgspec.field(default_factory=JobMetaState)
 
@@ -93,6 +101,9 @@ class JobKeeper:
         self._state = state
         self._config = config
         self._known = known.for_a_job() if known else None
+        self._library = Library.of(known.library.jobs) if known else None
+        if self._known is not None:
+            self._known.held_against(state.settled.description)
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
         self._meta = JobMeta(state.job, state.meta)
@@ -118,6 +129,8 @@ class JobKeeper:
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
         self._state.description = merged([self._state.description, *(one.described for one in summaries)])
+        if self._known is not None and settle(self._state.settled, self._state.description, end):
+            self._known.held_against(self._state.settled.description)
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
@@ -165,7 +178,13 @@ class JobKeeper:
         stacks = merged_stacks(view, window, stall) if stall else None
         closed = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
         revisions = [self._in_series(attempt, one) for one in closed]
-        told = (("anomalies", anomalies), ("merged.stacks", attempt.anew(stacks)), ("incidents", revisions))
+        beside = self._beside(attempt, window, anomalies, revisions)
+        told = (
+            ("anomalies", anomalies),
+            ("merged.stacks", attempt.anew(stacks)),
+            ("incidents", revisions),
+            ("comparisons", beside),
+        )
         outputs = [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
         return failures + outputs
 
@@ -184,14 +203,33 @@ class JobKeeper:
         contrast = self._known.contrast(self._templates, view)
         return msgspec.structs.replace(window, contrast=contrast)
 
+    def _beside(
+        self, attempt: _Attempt, window: AttemptWindow, anomalies: list[Anomaly], revisions: list[Incident]
+    ) -> list[Comparison]:
+        """What is new of the attempt beside the jobs of the library, where there is one."""
+        if self._library is None:
+            return []
+        state = attempt.state.compared
+        found = compared(state, self._state.settled, self._library, window, anomalies, revisions)
+        return [] if found is None else [found]
+
     def _suspicious(
         self, window: AttemptWindow, view: AttemptView, onset: int, suspects: list[int], backed: Mapping[str, Axis]
     ) -> list[SuspiciousTemplate]:
         """What stands out around an onset; what healthy jobs print and this one does not has the room that is left."""
         if window.contrast is None:
             return self._templates.suspicious(view, onset, suspects, backed)
-        novel = {one.id for one in window.contrast.novel}
-        found = self._templates.suspicious(view, onset, suspects, backed, novel)
+        elsewhere = {one.id: one.elsewhere for one in window.contrast.novel}
+        alone = {id_ for id_, jobs in elsewhere.items() if not jobs}
+        found = self._templates.suspicious(view, onset, suspects, backed, alone)
+        if len(alone) < len(elsewhere):
+            shown = {one.id for one in found}
+            others = self._templates.suspicious(view, onset, suspects, backed, elsewhere.keys())
+            found += [
+                msgspec.structs.replace(one, elsewhere=elsewhere[one.id])
+                for one in others
+                if one.id in elsewhere and one.id not in shown
+            ]
         return [*found, *window.contrast.absent[:SHOWN_ABSENT]][:SUSPICIOUS_LIMIT]
 
     def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:

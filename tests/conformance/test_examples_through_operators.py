@@ -33,6 +33,7 @@ DERIVED = (
     "node_history",
     "meta",
     "silence",
+    "comparison",
 )
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from streams_support import (
     JOBS,
+    described,
     diverging,
     leaking,
     library_of,
@@ -18,6 +19,7 @@ from streams_support import (
     records,
     run,
     slowing,
+    starting,
     steady,
     talking,
     traced,
@@ -56,6 +58,9 @@ def sequences() -> dict[str, Sequence]:
         patch.setattr(LogNovelty, "observe", watched)
         for name in ("hang", "slow", "restart", "killed", "ailing", "profiled"):
             run(written_log(JOBS[name]()), known=known)
+        like = Known(library_of(described("like")))
+        for script in (described("slower", step_s=2), described("wordier", lines=3), starting()):
+            run(written_log(script.recording), known=like)
         run(written_log(talking().recording))
         run(written_log(leaking().recording))
         run(written_log(diverging().recording))

@@ -34,6 +34,7 @@ DERIVED_TABLES = (
     "node_history",
     "meta_alerts",
     "silences",
+    "comparisons",
 )
 
 

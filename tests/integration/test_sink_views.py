@@ -118,6 +118,12 @@ def test_merged_stacks_latest_says_where_everybody_is(client: Client) -> None:
     ]
 
 
+def test_comparisons_latest_says_how_a_job_stood_last_beside_others(client: Client) -> None:
+    sql = "SELECT verdict, library_jobs, baseline, setting_names, goes_with_names, goes_with_having_shown"
+    assert ask(client, f"{sql} FROM comparisons_latest") == [["supported", ["a", "b"], ["a"], ["fp8"], ["fp8"], [2]]]
+    assert ask(client, "SELECT count() FROM comparisons FINAL") == [[2]]
+
+
 def test_rank_timeline_tells_what_a_rank_did(client: Client) -> None:
     sql = (
         "SELECT ts, phase, iteration, activities, fatal_rules, exit_codes FROM rank_timeline WHERE rank = 3 ORDER BY ts"

@@ -313,6 +313,11 @@ TABLE: list[Row] = [
     ("slow loading has moved to the one that computes slowly", Reason.ROTATING, [], [anomaly("rotating", [], others(3), start=10, metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
     ("many load slowly, one computes slowly", Reason.MANY_SLOW, [], [slow("many_slow", metric="data_load"), slow("slow_and_changed", 3, metric="compute")], situation()),
     ("the job is slow as such", Reason.JOB_SLOWER, [], [anomaly("shared_shift", [], start=10)], situation()),
+    ("healthy jobs alike are faster", Reason.SLOWER_THAN_ALIKE, [], [anomaly("slower_than_like"), anomaly("slower_than_alike", start=10)], situation()),
+    ("healthy jobs of other settings are faster", Reason.SLOWER_THAN_LIKE, [], [anomaly("slower_than_alike"), anomaly("slower_than_like", start=10)], situation()),
+    ("healthy jobs are faster, and one is slow", Reason.SLOW_AND_CHANGED, [3], [anomaly("slower_than_alike"), slow("slow_and_changed", 3, start=10), anomaly("slower_than_alike", start=20)], situation()),
+    ("healthy jobs are faster, and the job was too", Reason.JOB_SLOWER, [], [anomaly("slower_than_alike"), anomaly("job_shift", start=10)], situation()),
+    ("healthy jobs are faster, and something is said besides", Reason.SLOWER_THAN_ALIKE, [], [anomaly("own_shift", [3]), anomaly("slower_than_alike", start=10)], situation()),
     ("a port has become slower", Reason.PORT_SLOWER, [], [slower_port(), anomaly("own_shift", [3])], situation()),
     ("a port has become slower, then the job", Reason.JOB_SLOWER, [], [slower_port(), anomaly("job_shift", start=20)], situation()),
     ("a port has become slower beside a slow rank", Reason.SLOW_AND_CHANGED, [3], [slow("slow_and_changed", 3), slower_port()], situation()),
@@ -394,7 +399,10 @@ TABLE: list[Row] = [
     ("everybody's loss", Reason.AFTER_REDUCTION, [], [anomaly("after_reduction")], situation()),
 ]  # fmt: skip
 
-SUPPORTED_WITHOUT_NAMES = {Reason.ALL_ALIKE, Reason.WHAT_IF_STAGES, Reason.WHAT_IF_LENGTHS}
+SUPPORTED_WITHOUT_NAMES = {
+    *(Reason.ALL_ALIKE, Reason.WHAT_IF_STAGES, Reason.WHAT_IF_LENGTHS),
+    Reason.SLOWER_THAN_ALIKE,
+}
 
 
 def named(decision: Decision) -> list[int]:
@@ -714,3 +722,19 @@ def test_each_suspect_stands_once_with_its_best_score() -> None:
     weak = anomaly("vanished", [6], start=10, onset=12, score=0.7, subject="missing")
     decision = decide([weak, error(6, 12), cascade(*others(6))], situation())
     assert [(suspect.rank, suspect.score) for suspect in decision.suspects] == [(6, 0.9)]
+
+
+SLOWDOWNS = [
+    (name, found, where)
+    for name, _, _, found, where in TABLE
+    if found[0].symptom == "slowdown"
+    and any(one.severity != "info" for one in found)
+    and not any(one.axis == "cross-job" for one in found)
+]
+
+
+@pytest.mark.parametrize(("name", "anomalies_", "where"), SLOWDOWNS)
+def test_faster_healthy_jobs_change_no_decision(name: str, anomalies_: list[Anomaly], where: Situation) -> None:
+    faster = [anomaly("slower_than_alike", start=start) for start in (0, 10, 40)]
+    merged = sorted([*anomalies_, *faster], key=lambda one: one.end)
+    assert decide(merged, where) == decide(anomalies_, where), name

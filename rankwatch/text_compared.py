@@ -1,0 +1,45 @@
+"""How jobs stand beside healthy jobs, for people: in the text report and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.text import Text
+
+from schemas.comparison import Comparison
+from streams.compared import lines
+
+TITLE = "beside the jobs of the library"
+
+
+def _heading(found: Comparison, *, several: bool) -> str:
+    attempt = f", attempt {found.attempt}" if several else ""
+    return f"job {found.job}{attempt} {TITLE}" if several else TITLE
+
+
+def print_comparisons(
+    out: Console, found: list[Comparison], wrapped: Callable[[Console, str], list[str]], *, several: bool
+) -> None:
+    """What differs between a job and its baseline, and what else does; it accuses nobody."""
+    for one in found:
+        out.print()
+        out.print(Text(_plain(_heading(one, several=several)), style="bold"))
+        for label, line in lines(one):
+            for number, part in enumerate(wrapped(out, _plain(line))):
+                row = Text(f"  {'' if number else label:<11}", style="dim")
+                row.append(part, style="default")
+                out.print(row)
+
+
+def comparisons_html(found: list[Comparison], escape: Callable[[str], str], *, several: bool) -> str:
+    """The same as sections of the page."""
+    sections = []
+    for one in found:
+        rows = "".join(f"<tr><th>{escape(label)}</th><td>{escape(line)}</td></tr>" for label, line in lines(one))
+        sections.append(f"<h2>{escape(_heading(one, several=several)).capitalize()}</h2><table>{rows}</table>")
+    return "".join(sections)
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)

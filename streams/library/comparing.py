@@ -1,0 +1,206 @@
+"""An attempt beside the jobs of a library: what it shows, what else differs, and which of it goes together.
+
+Said once, and again whenever it has become another. It opens nothing, names nobody and claims no cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from schemas.comparison import Comparison, Setting, Shown
+from schemas.ids import stable_id
+from schemas.jobs import JobDescription
+from schemas.library import HealthyJob
+from schemas.results import Anomaly, Incident, Symptom
+from streams.library.associations import ABSENT, Beside, associations, said_setting
+from streams.library.likeness import WEIGHTS, Described, described
+from streams.view import AttemptWindow, HealthyContrast
+
+MOST_SETTINGS = 60
+MOST_SHOWN = 12
+MOST_INCIDENTS = 64
+
+ONE_PAIR = "one pair of jobs cannot tell which of what differs matters"
+ONE_SHOWS = "only this job shows it, so whatever is its own goes with it"
+NOTHING_KNOWN = "nothing is known of what this job is, so it cannot be told what else differs"
+NOT_DESCRIBED = "the library does not describe its jobs, so it cannot be told what else differs"
+
+
+class SettledState(msgspec.Struct, kw_only=True):
+    """Which description of a job its baseline was chosen by.
+
+    ``heard`` names what was known of it at the end of the last window, ``description`` is what was known when it last
+    stayed the same for a window, and ``chosen`` the end of the window in which that was.
+    """
+
+    heard: str = ""
+    description: JobDescription | None = None
+    chosen: int = 0
+
+
+def settle(state: SettledState, description: JobDescription | None, end: int) -> bool:
+    """Take in what is known of the job at the end of a window; returns whether its baseline is to be chosen anew.
+
+    That is so once it has stayed the same from one window to the next, so that jobs are not compared by half of what
+    they will have said in a moment. What was left out of it says nothing of the job.
+    """
+    if description is None:
+        return False
+    known = msgspec.structs.replace(description, left_out={})
+    heard = stable_id("description", msgspec.json.encode(known, order="deterministic").decode())
+    settled = heard == state.heard and known != state.description
+    state.heard = heard
+    if settled:
+        state.description, state.chosen = known, end
+    return settled
+
+
+class ComparedState(msgspec.Struct, kw_only=True):
+    """What an attempt has shown so far: symptoms by incident, findings by kind; ``said`` names the last word."""
+
+    symptoms: dict[str, Symptom] = {}
+    shown: dict[str, Shown] = {}
+    said: str = ""
+
+
+class Library(msgspec.Struct, frozen=True):
+    """The jobs of a library as they are compared."""
+
+    jobs: list[HealthyJob]
+    described: list[Described]
+
+    @classmethod
+    def of(cls, jobs: Sequence[HealthyJob]) -> Library:
+        """They are read once."""
+        return cls(list(jobs), [described(job.description) for job in jobs])
+
+
+def compared(
+    state: ComparedState,
+    settled: SettledState,
+    library: Library,
+    window: AttemptWindow,
+    anomalies: Sequence[Anomaly],
+    revisions: Sequence[Incident],
+) -> Comparison | None:
+    """The attempt beside the library's jobs at the end of a window; null where that is what was last said."""
+    contrast = window.contrast
+    if contrast is None:
+        return None
+    _take(state, anomalies, revisions)
+    here = described(settled.description)
+    symptoms: list[Symptom] = sorted(set(state.symptoms.values()))
+    settings = differing(here, library, contrast.choice.baseline)
+    beside = [Beside(here, frozenset(symptoms))] if here.settings else []
+    beside += [
+        Beside(one, frozenset(job.symptoms))
+        for job, one in zip(library.jobs, library.described, strict=True)
+        if one.settings
+    ]
+    found = Comparison(
+        id="",
+        job=window.job,
+        attempt=window.attempt,
+        start=window.start,
+        end=window.end,
+        library=contrast.library,
+        verdict=contrast.choice.verdict,
+        chosen=settled.chosen,
+        jobs=contrast.choice.jobs,
+        shows=[*_templates(contrast), *(state.shown[kind] for kind in sorted(state.shown))],
+        symptoms=symptoms,
+        settings=settings[:MOST_SETTINGS],
+        associations=associations(beside, symptoms) if here.settings else [],
+        caution=_caution(here, library, beside, symptoms),
+        left_out=max(len(settings) - MOST_SETTINGS, 0),
+    )
+    timeless = msgspec.structs.replace(found, start=0, end=0)
+    said = stable_id("comparison", msgspec.json.encode(timeless, order="deterministic").decode())
+    if said == state.said:
+        return None
+    state.said = said
+    return msgspec.structs.replace(found, id=stable_id("comparison", window.job, window.attempt, window.start, said))
+
+
+def _take(state: ComparedState, anomalies: Sequence[Anomaly], revisions: Sequence[Incident]) -> None:
+    """Remember what was found in a window: what pages, and what detectors tell against the baseline."""
+    symptoms = dict(state.symptoms)
+    for one in revisions:
+        symptoms.pop(one.id, None)
+        if one.severity in ("critical", "warning") and not one.merged_into:
+            symptoms[one.id] = one.symptom
+    state.symptoms = dict(list(symptoms.items())[-MOST_INCIDENTS:])
+    told = {
+        one.grounds: Shown(kind=one.grounds, text=one.text, peers=one.peers)
+        for one in anomalies
+        if one.axis == "cross-job" and one.grounds not in ("novel_templates", "absent_templates")
+    }
+    if told:
+        state.shown = {**state.shown, **told}
+
+
+def _templates(contrast: HealthyContrast) -> list[Shown]:
+    """New and vanished templates so far."""
+    found = []
+    alone = [one for one in contrast.novel if not one.elsewhere]
+    for kind, many, none in (
+        ("novel_templates", [one.text for one in alone], "no job of the library prints"),
+        (
+            "unlike_templates",
+            [f"{one.text} ({', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere],
+            "no job of the baseline prints but others do",
+        ),
+        (
+            "absent_templates",
+            [one.text for one in contrast.absent],
+            "nearly all ranks of the baseline print and nobody here",
+        ),
+    ):
+        if many:
+            text = f"{len(many)} template{'s' if len(many) > 1 else ''} that {none}"
+            found.append(Shown(kind=kind, text=text))
+    return found
+
+
+def differing(here: Described, library: Library, baseline: Sequence[HealthyJob]) -> list[Setting]:
+    """The settings of a job that none of its baseline has, those that weigh most first."""
+    ids = {job.id for job in baseline}
+    others = [one for job, one in zip(library.jobs, library.described, strict=True) if job.id in ids]
+    found = []
+    for facet in WEIGHTS:
+        names = {name for one in (here, *others) for name in one.settings.get(facet, {})}
+        for name in sorted(names):
+            telling = [one for one in others if one.tells(facet, name)]
+            if not telling or not here.tells(facet, name):
+                continue
+            own = here.settings[facet].get(name, ABSENT)
+            if any(one.settings[facet].get(name, ABSENT) == own for one in telling):
+                continue
+            raw = here.raw[facet].get(name, ABSENT)
+            there = sorted({one.raw[facet].get(name, ABSENT) for one in telling})
+            found.append(Setting(facet=facet, name=name, here=raw, there=there, text=_said(facet, name, raw, there)))
+    return found
+
+
+def _said(facet: str, name: str, here: str, there: Sequence[str]) -> str:
+    values = " or ".join(value or "none" for value in there[:3]) + (" or others" if len(there) > 3 else "")
+    if here == ABSENT:
+        return f"no {name} here, {values} there"
+    own = said_setting(facet, name, here)
+    return f"{own}, which the baseline has not" if list(there) == [ABSENT] else f"{own} here, {values} there"
+
+
+def _caution(here: Described, library: Library, beside: Sequence[Beside], symptoms: Sequence[Symptom]) -> str:
+    """What so few jobs cannot tell, in words."""
+    if not here.settings:
+        return NOTHING_KNOWN
+    if not any(one.settings for one in library.described):
+        return NOT_DESCRIBED
+    if not symptoms:
+        return ""
+    if len(beside) == 2:
+        return ONE_PAIR
+    shared = any(sum(symptom in one.symptoms for one in beside) > 1 for symptom in symptoms)
+    return "" if shared else ONE_SHOWS
