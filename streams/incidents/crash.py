@@ -11,7 +11,16 @@ import msgspec
 
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
-from streams.incidents.situation import COLLECTED_NS, HARDWARE_STATE, SECOND, Situation, came_before, latest
+from streams.incidents.situation import (
+    COLLECTED_NS,
+    HARDWARE_STATE,
+    SECOND,
+    STANDSTILL,
+    TOGETHER_NS,
+    Situation,
+    came_before,
+    latest,
+)
 from streams.regular_lines import REACHES_NS
 from streams.rhythm import Rhythm
 
@@ -44,7 +53,7 @@ def crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situatio
         return placed(only_cascades(anomalies, situation), candidates)
     if len(ranks_of(suspects)) == 1:
         return _one(base, cause, suspects, anomalies, failures, situation)
-    return _several(base, first, suspects, situation)
+    return _several(base, candidates, situation)
 
 
 def _one(
@@ -56,9 +65,13 @@ def _one(
     situation: Situation,
 ) -> Decision:
     """One that was the first for certain: named once its peers, or the job's silence, show that it has failed."""
-    named = base.named(_REASON[cause.grounds], suspects, area=cause.area)
-    reacted = any(one.grounds in ("cascade", "told_to_end") for one in anomalies)
-    if reacted or len(situation.members) == 1:
+    named = base.named(OF_FAILURE[cause.grounds], suspects, area=cause.area)
+    if _silent_beside(cause, anomalies, failures, situation):
+        return base.nobody(Reason.SOURCES_DISAGREE, area=cause.area)
+    if situation.now < cause.onset + TOGETHER_NS:
+        # What another rank may have printed at about that time has not come yet.
+        return base.nobody(Reason.PENDING_PEERS)
+    if _reacted(cause, anomalies, situation) or len(situation.members) == 1:
         return named
     rank = suspects[0].rank
     if _may_go_on(rank, cause, failures, situation):
@@ -67,17 +80,61 @@ def _one(
     return named if _waited(rank, cause, situation) else base.nobody(Reason.PENDING_PEERS)
 
 
+def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
+    """Whether peers have lost who failed.
+
+    Most of them must have where it lives on and is seen to wait with them: what some of them print has other causes.
+    """
+    lost = {rank for one in anomalies if one.grounds in ("cascade", "told_to_end") for rank in one.victims}
+    ranks = ranks_of(cause.suspects)
+    if not _waits(cause, anomalies) or not ranks <= set(situation.living):
+        return bool(lost)
+    others = situation.members.keys() - ranks
+    return 2 * len(others & lost) > len(others)
+
+
+def _waits(cause: Anomaly, anomalies: list[Anomaly]) -> bool:
+    """Whether all whom it names are seen to wait with their peers in its window or later."""
+    stalls = [one for one in anomalies if one.detector in STANDSTILL and one.end >= cause.end]
+    return any(ranks_of(cause.suspects) <= set(one.victims) for one in stalls)
+
+
+def _silent_beside(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> bool:
+    """Whether all report the loss of a peer but one, of whom nothing is known: that one may be who is lost.
+
+    Unless who failed has done so before that for certain, and is not seen to wait since.
+    """
+    cascades = [one for one in anomalies if one.grounds == "cascade"]
+    if not cascades or (came_before(cause, first_of(cascades)) and not _waits(cause, anomalies)):
+        return False
+    lost: set[int | None] = {rank for one in cascades for rank in one.victims}
+    told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims}
+    silent = silent_of(lost | told | ranks_of(merged(failures)), situation)
+    return ranks_of(cause.suspects) <= lost and len(lost) >= ENOUGH_LOST and silent is not None
+
+
+def silent_of(heard: set[int | None], situation: Situation) -> int | None:
+    """The only rank that is not among those heard of, null where there are more or its node is not observed."""
+    silent = [rank for rank in situation.members if rank not in heard]
+    return silent[0] if len(silent) == 1 and silent[0] not in situation.unobserved else None
+
+
+ENOUGH_LOST = 3
+"""Of fewer who report a loss the silent one may as well be slow to do so."""
+
+
 def _inexact(one: Anomaly) -> int:
     """How far off it may be when it is held against what is printed (ns)."""
     return one.precision_ns + (COLLECTED_NS if one.detector == HARDWARE_STATE else 0)
 
 
-_REASON = {
+OF_FAILURE = {
     "own_error": Reason.OWN_ERROR,
     "own_death": Reason.OWN_DEATH,
     "vanished": Reason.VANISHED,
     "rank_fault": Reason.RANK_FAULT,
 }
+"""Why one is named that failed first, by the grounds that say that it failed."""
 
 
 def _all_alike(first: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:
@@ -86,14 +143,28 @@ def _all_alike(first: Anomaly, failures: list[Anomaly], situation: Situation) ->
     return len(ranks) > 1 and len(ranks) >= 0.9 * len(situation.members)
 
 
-def _several(base: Base, first: Anomaly, suspects: list[Suspect], situation: Situation) -> Decision:
-    """Several that may each have been the first: named only where they are all of one node, among others."""
+def _several(base: Base, candidates: list[Anomaly], situation: Situation) -> Decision:
+    """Several that may each have been the first: named only where they are all of one node, among others, and alike.
+
+    What befalls a node does the same to its ranks; of one that was killed and one that printed an error either may be
+    a victim.
+    """
+    first, suspects = first_of(candidates), merged(candidates)
     ranks = {suspect.rank for suspect in suspects if suspect.rank is not None}
     nodes = {situation.members.get(rank, "") for rank in ranks}
     on_node = [rank for rank, node in situation.members.items() if node in nodes]
-    if len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node):
+    whole = len(nodes) == 1 and nodes != {""} and len(on_node) < len(situation.members) and len(ranks) == len(on_node)
+    if whole and any(ranks <= ranks_of(merged(alike)) for alike in _alike(candidates)):
         return base.named(Reason.ONE_NODE, suspects, area=first.area)
-    return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
+    return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area, among=suspects if whole else ())
+
+
+def _alike(failures: list[Anomaly]) -> list[list[Anomaly]]:
+    """Those that say the same: of one kind, and errors with the same text."""
+    found: dict[tuple[str, ...], list[Anomaly]] = {}
+    for one in failures:
+        found.setdefault((one.grounds, *(one.templates if one.grounds == "own_error" else ())), []).append(one)
+    return list(found.values())
 
 
 def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
@@ -198,9 +269,9 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
-    reported = {rank for one in cascades for rank in one.victims}
-    silent = sorted(set(situation.members) - reported)
-    observed = not set(silent) & set(situation.unobserved)
-    if len(silent) == 1 and observed and len(reported) >= 3 and situation.now >= base.onset + 2 * situation.window_ns:
+    reported: set[int | None] = {rank for one in cascades for rank in one.victims}
+    silent = silent_of(reported, situation)
+    waited = situation.now >= base.onset + 2 * situation.window_ns
+    if silent is not None and len(reported) >= ENOUGH_LOST and waited:
         return base.nobody(Reason.SILENT_ONE)
     return base.nobody(Reason.ONLY_CASCADES)

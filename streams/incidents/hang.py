@@ -12,6 +12,7 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     """The decision over a standstill that was there before the first of its ``failures``; ``stalls`` are not empty."""
     # What is seen once ranks fail or leave shows them leaving, not whom they had waited for.
     troubles = [*failures, *(one for one in anomalies if one.grounds == "cascade")]
+    troubles = [one for one in troubles if not _waits_on(one, stalls)]
     trouble = min((one.onset - inexactness(one) for one in troubles), default=None)
     first = stalls[0].end
     # Counts that watchdogs print with the first failure are of before it, and never go back.
@@ -43,6 +44,25 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
         if suspects:
             return base.named(reason, [one for one in suspects if one.rank in agreed], area=side)
     return _unnamed(base, stacks, groups)
+
+
+def gainsaid(blamed: set[int | None], anomalies: list[Anomaly], stalls: list[Anomaly]) -> bool:
+    """Whether a standstill shows that these have not begun it, or that others have; ``stalls`` are not empty.
+
+    Who has joined all that is waited for came as far as its peers, whatever it printed on the way.
+    """
+    told = hang(anomalies, stalls, [])
+    others = ranks_of(told.suspects or merged(stalls if told.reason is Reason.SOURCES_DISAGREE else []))
+    others = others or ranks_of(_left_early(anomalies, stalls[0]))
+    dumps = [one for one in stalls if one.detector == "collective_laggard" and one.grounds not in PRINTED]
+    return (bool(others) and not others & blamed) or bool(blamed and blamed <= _joined(dumps))
+
+
+def _waits_on(trouble: Anomaly, stalls: list[Anomaly]) -> bool:
+    """Whether all who failed, or lost a peer, are seen by stacks to wait with their peers later: they have not left."""
+    ranks = ranks_of(trouble.suspects) | set(trouble.victims)
+    later = [one for one in stalls if one.detector == "stack_minority" and one.start > trouble.onset]
+    return bool(ranks) and any(ranks <= set(one.victims) for one in later)
 
 
 def _contradicted(dumps: list[Anomaly], printed: list[Anomaly]) -> bool:

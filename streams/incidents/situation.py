@@ -152,6 +152,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return going_on(regular_until(self.regular, earliest(failure)), self.now)
 
 
+TOGETHER_NS = 2 * SECOND
+"""What two clocks tell to be no further apart has no order."""
 HARDWARE_STATE = "hardware_state"
 """The detector whose findings lie between two samples: the last that was good, and the first that was not."""
 COLLECTED_NS = 30 * SECOND
@@ -175,7 +177,7 @@ def came_before(one: Anomaly, other: Anomaly) -> bool:
     that were sampled both may.
     """
     lags = other.detector == HARDWARE_STATE and one.detector != HARDWARE_STATE
-    return latest(one) + 2 * SECOND < earliest(other) - (COLLECTED_NS if lags else 0)
+    return latest(one) + TOGETHER_NS < earliest(other) - (COLLECTED_NS if lags else 0)
 
 
 def _by_then(failure: Anomaly) -> int:

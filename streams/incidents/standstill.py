@@ -11,9 +11,9 @@ import msgspec
 from schemas.measures import measure_of
 from schemas.results import Anomaly
 from streams.hardware import PORT_UP
-from streams.incidents.crash import crash, first_of, only_cascades
+from streams.incidents.crash import OF_FAILURE, crash, first_of, only_cascades
 from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
-from streams.incidents.hang import hang
+from streams.incidents.hang import gainsaid, hang
 from streams.incidents.situation import HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
 
 FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
@@ -96,12 +96,12 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
         return hang(anomalies, stalls, [*own, *unplaced])
-    untouched = [one for one in own if not _lost_before(one, anomalies) and not _late(one, anomalies)]
+    untouched = [one for one in own if not _is_clean_up(one, own, anomalies, situation) and not _late(one, anomalies)]
     if unplaced and not all(any(came_before(own, one) for own in untouched) for one in unplaced):
         first = first_of([*unplaced, *untouched])
         return Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
     if untouched:
-        return _uncontradicted(crash(anomalies, untouched, situation), stalls, untouched, situation)
+        return _uncontradicted(crash(anomalies, untouched, situation), anomalies, stalls, untouched, situation)
     gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
     lost = [one for one in anomalies if one.grounds == "cascade" and not situation.survived(one, anomalies)]
     if gone_on and not own and not lost:
@@ -127,10 +127,25 @@ def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
     ]
 
 
-def _lost_before(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
-    """Whether all whom a failure names had reported the loss of a peer in a window before: then it is clean-up."""
-    lost = {rank for one in anomalies if one.grounds == "cascade" and one.end < failure.end for rank in one.victims}
-    return bool(failure.suspects) and all(suspect.rank in lost for suspect in failure.suspects)
+def _is_clean_up(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> bool:
+    """Whether peers had lost somebody before all that a failure names: then that was another.
+
+    Those who reported a loss in a window before have not begun it. Of an error that came later for certain nobody was
+    lost, unless all others are known to have lost a peer or to have been told to end: then it is who was lost, whose
+    traceback came late. Nor is it the first word of a rank of which more is known.
+    """
+    ranks = ranks_of(failure.suspects)
+    cascades = [one for one in anomalies if one.grounds == "cascade"]
+    before = {rank for one in cascades if one.end < failure.end for rank in one.victims}
+    if ranks and ranks <= before:
+        return True
+    if failure.grounds != "own_error" or not any(came_before(one, failure) for one in cascades):
+        return False
+    if any(ranks <= ranks_of(one.suspects) and one.onset < first_of(cascades).onset for one in failures):
+        return False
+    lost = {rank for one in cascades for rank in one.victims}
+    told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims}
+    return ranks <= lost or not situation.members.keys() - ranks <= lost | told
 
 
 def _late(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
@@ -154,12 +169,30 @@ def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) ->
 
 
 def _uncontradicted(
-    decision: Decision, stalls: list[Anomaly], failures: list[Anomaly], situation: Situation
+    decision: Decision,
+    anomalies: list[Anomaly],
+    stalls: list[Anomaly],
+    failures: list[Anomaly],
+    situation: Situation,
 ) -> Decision:
-    """A decision on failures, unless they may as well have come after a standstill in which others stand apart."""
-    if not stalls or any(one.onset + one.precision_ns < stalls[0].onset + situation.silence_ns for one in failures):
+    """A decision on failures, unless they may as well have come after a standstill that shows somebody else.
+
+    What came before the last iteration, or has ended a process before anybody stood apart, is why the others do.
+    """
+    if not stalls or any(_stopped_it(one, stalls[0], situation) for one in failures):
         return decision
-    apart = ranks_of([suspect for one in stalls for suspect in one.suspects])
-    if not decision.suspects or not apart or apart & ranks_of(decision.suspects):
+    blamed = ranks_of(decision.suspects) or ranks_of([suspect for one in failures for suspect in one.suspects])
+    if decision.reason not in _ONE_BLAMED or not gainsaid(blamed, anomalies, stalls):
         return decision
     return msgspec.structs.replace(decision, verdict="ambiguous", reason=Reason.SOURCES_DISAGREE, suspects=[])
+
+
+_ONE_BLAMED = frozenset({*OF_FAILURE.values(), Reason.ONE_NODE, Reason.PENDING_PEERS})
+"""Reasons of decisions that name who failed, or will."""
+
+
+def _stopped_it(failure: Anomaly, stall: Anomaly, situation: Situation) -> bool:
+    """Whether a failure came before the standstill for certain, and not only before it was long enough to be one."""
+    ranks = ranks_of(failure.suspects)
+    ended = any(situation.exited.get(-1 if rank is None else rank, stall.end) < stall.end for rank in ranks)
+    return ended or failure.onset + failure.precision_ns < stall.onset
