@@ -18,8 +18,8 @@ from rankwatch.text import (
     who_prints,
 )
 from schemas.results import Anomaly, Incident
-from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_status
+from streams.incidents.wording import said_symptom
 from streams.judged import judged, said
 from streams.report import differences, moment
 

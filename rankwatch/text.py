@@ -12,8 +12,9 @@ from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
-from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_status
+from streams.incidents.scope import said_place
+from streams.incidents.wording import said_reason, said_symptom, since_iteration
 from streams.judged import judged, said
 from streams.report import differences, moment
 

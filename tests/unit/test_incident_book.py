@@ -13,7 +13,7 @@ from schemas.events import Frame
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.incidents import book
 from streams.incidents.book import KEPT_ANOMALIES, KEPT_SUPPORT, IncidentBook, IncidentBookState
-from streams.incidents.compose import SHOWN_SUPPORT
+from streams.incidents.evidence import SHOWN_SUPPORT
 from streams.incidents.situation import QUIET_WINDOWS
 from streams.view import AttemptView, AttemptWindow, HealthyContrast
 
