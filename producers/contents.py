@@ -16,6 +16,7 @@ from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
 from producers.measured import Measured
 from producers.readers import (
+    alerts,
     collectives,
     dumps,
     errorfile,
@@ -75,6 +76,7 @@ class Contents(msgspec.Struct):
     measured: list[Measured] = []
     timings: list[op_tables.Timings] = []
     layouts: list[op_layouts.Layout] = []
+    alarms: list[alerts.Alarms] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -102,6 +104,7 @@ class Contents(msgspec.Struct):
             + sum(len(one.reports) for one in self.reports)
             + sum(len(one.samples) for one in self.measured)
             + sum(one.rows for one in self.timings)
+            + sum(len(one.alarms) for one in self.alarms)
         )
 
 
@@ -158,6 +161,8 @@ def _read_rows(source: Source, contents: Contents) -> str:
     if json_log.recognised(rows) and not is_array(source.path):
         contents.spoken.extend(json_log.read(source))
         return ""
+    if rows and alerts.fits(rows[0]):
+        return _read_alarms(source, contents)
     if kind := _table_of(rows):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
@@ -174,6 +179,8 @@ def _reader_of(source: Source) -> Callable[[Source, Contents], str] | None:
         return _read_timings
     if kineto.recognised(source):
         return _read_trace
+    if alerts.recognised(source):
+        return _read_alarms
     return _read_layout if op_layouts.is_layout(source) else None
 
 
@@ -279,6 +286,13 @@ def _read_layout(source: Source, contents: Contents) -> str:
         contents.layouts.append(op_layouts.read_layout(source))
     except ValueError as error:
         return str(error)
+    return ""
+
+
+def _read_alarms(source: Source, contents: Contents) -> str:
+    found = alerts.read(source)
+    contents.alarms.append(found)
+    contents.unused.extend(found.unused)
     return ""
 
 

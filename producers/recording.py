@@ -10,7 +10,7 @@ from statistics import median_low
 
 import msgspec
 
-from producers import measured
+from producers import alarms, measured
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
 from producers.captures import Captures
@@ -206,6 +206,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from inspector.observe(contents.rows("inspector"), owners)
     yield from kineto.observe(contents.traces, captures, owners, _span(contents))
     yield from op_timings.observe(contents.timings, contents.layouts, captures, owners, _span(contents))
+    yield from alarms.observe(contents.alarms, owners, _span(contents))
     yield from _logs(contents, found)
 
 

@@ -249,6 +249,26 @@ class HardwareChange(Record, frozen=True, omit_defaults=True, kw_only=True):
     precision_ns: int = 0
 
 
+class PlatformAlert(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """What the platform told of a node, a device of it, a switch or a storage, ``count`` times in a window.
+
+    It began ``since`` and was told at ``time``; ``status`` as of the event ``Alert``. Texts are shortened.
+    """
+
+    time: int
+    since: int
+    name: str
+    text: str
+    severity: Severity = "info"
+    source: str = ""
+    device: str = ""
+    switch: str = ""
+    storage: str = ""
+    status: Literal["", "firing", "resolved"] = ""
+    precision_ns: int = 0
+    count: int = 1
+
+
 class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How far one rank has come in one process group, seen when its dump was captured.
 
@@ -362,7 +382,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     gauges are written as ``series_pack`` and ``gauge_pack``. How they were said before is read all the same, ``series``
     and ``gauges`` row by row, ``gauge_columns`` without packing: ask for ``reported`` and ``measured``.
     The line of ``iteration`` printed no time of its own if it may have come up to ``iteration_within_ns`` later than
-    ``iteration_time``.
+    ``iteration_time``. ``alerts`` are what the platform told of the node, ``switch`` is the one that it hangs under.
     """
 
     id: str
@@ -402,6 +422,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     timelines: list[Timeline] = []
     hardware: list[HardwareChange] = []
     sketches: list[Sketch] = []
+    alerts: list[PlatformAlert] = []
+    switch: str = ""
     dropped: dict[str, int] = {}
 
     @property
@@ -466,7 +488,7 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``kind`` is what it is while its peers wait: a ``blocker`` (it does not wait), an ``early_exit`` (its process has
     ended), ``mismatched`` (it enqueued something else, or in another order) or a ``stopped_device`` (which completes
-    nothing); empty where nothing says it.
+    nothing); empty where nothing says it. A place without a rank may be a ``switch``.
     """
 
     rank: int | None
@@ -477,6 +499,7 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
     coordinates: dict[str, int | list[int]] = {}
     device: str | None = None
     kind: str = ""
+    switch: str = ""
 
 
 class Evidence(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -497,8 +520,8 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
     detector's reason, a stable word. ``templates`` are signatures of lines, or ids of templates where the axis is
     ``cross-job``; ``library`` is the version of the learned library that it rests on. ``about`` are the ranks that a
-    supporting finding speaks of: it accuses none of them. ``metric`` is the timer, without its unit, or the sampled
-    metric that it rests on; empty where it rests on no one.
+    supporting finding speaks of: it accuses none of them. ``metric`` is the timer, without its unit, the sampled
+    metric or the alert that it rests on; empty where it rests on no one.
     """
 
     id: str

@@ -21,6 +21,7 @@ from schemas.results import (
     Exit,
     Fatal,
     HardwareChange,
+    PlatformAlert,
     StackSpan,
     Suspect,
     SuspiciousTemplate,
@@ -167,7 +168,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
     worker whose rank is not known last reported an iteration, ``said_done`` when one said that training was done;
-    ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down.
+    ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down. ``switches`` are
+    those that nodes hang under, with all above them.
     """
 
     job: str
@@ -186,6 +188,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     said_done: int | None = None
     nobodys: Nobodys = msgspec.field(default_factory=Nobodys)
     places: list[StackSpan] = []
+    switches: dict[str, str] = {}
 
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
@@ -289,6 +292,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             self.heard = max(window.heard, self.heard or window.heard)
         if window.stopped is not None:
             self.stopped = min(window.stopped, self.stopped or window.stopped)
+        if window.switches:
+            self.switches = {**self.switches, **window.switches}
 
     def _note_rounds(self, window: AttemptWindow) -> None:
         """Whom the nodes list that are seen to run anybody in this window, and whom they leave out.
@@ -444,6 +449,10 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         """The cluster that the attempt runs in, or an empty string."""
         return max((member.identity.cluster for member in self.members.values()), default="")
 
+    def switch_of(self, node: str) -> str:
+        """The switch that a node hangs under, with those above it, the uppermost first; empty where it is not known."""
+        return self.switches.get(node, "")
+
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
         member = self.members.get(rank)
@@ -501,12 +510,24 @@ class Changed(msgspec.Struct, frozen=True):
     rank: int | None = None
 
 
+class Alarm(msgspec.Struct, frozen=True):
+    """What the platform tells, the node that it is of, and the rank that is known to use the device, or null.
+
+    The node is empty where it is of a switch or a storage.
+    """
+
+    node: str
+    alert: PlatformAlert
+    rank: int | None = None
+
+
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
     ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` the summaries of
-    those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
+    those that have gauges, ``alarms`` what the platform has told of their places of late, ``switches`` those that nodes
+    hang under, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
     when one of those workers last reported an iteration, ``nobodys`` what they print, as one worker's window, and
     ``nobodys_layout`` what they have said of the layout;
     ``unavailable`` is set where a partition was left out. ``printed`` is who printed what, as one table; ``contrast``
@@ -525,6 +546,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unplaced: list[tuple[str, Fatal]] = []
     faults: list[Fault] = []
     hardware: list[Changed] = []
+    alarms: list[Alarm] = []
+    switches: dict[str, str] = {}
     nodes: list[Window] = []
     users: dict[tuple[str, str], int] = {}
     heard: int | None = None

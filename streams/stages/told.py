@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Fatal, HardwareChange, Window
+from schemas.results import Fatal, HardwareChange, PlatformAlert, Window
 from streams.iterations import TIMED_NS
 from streams.lines.fatal import loses_a_peer
 from streams.packing import pack_of
@@ -22,7 +22,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     ``unplaced`` are errors of no known rank, ``faults`` those of nodes, ``heard`` when iterations were spoken of (ns).
     ``measured`` and ``nobodys`` are the windows of those that tell metrics of nodes, and what is the job's own word.
     ``of_attempts`` is who shows that there is an attempt, ``life`` when nodes were alive, ``stopped`` when it was first
-    said that the owner ends the job. ``changes`` are those of ranks as well.
+    said that the owner ends the job. ``changes`` are those of ranks as well. ``alerts`` are the platform's, and
+    ``switches`` those that nodes hang under.
     """
 
     unplaced: list[tuple[Identity, Fatal]]
@@ -35,6 +36,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     life: list[tuple[str, int]]
     stopped: int | None
     layout: dict[str, int]
+    alerts: list[tuple[str, PlatformAlert]]
+    switches: list[tuple[str, str]]
 
     @property
     def asks_for_devices(self) -> bool:
@@ -77,4 +80,6 @@ def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> Told:
         life=sorted((one.identity.node, one.end) for one in nodes if one.heartbeats),
         stopped=min((one.stopped for one in nodes if one.stopped is not None), default=None),
         layout={axis: size for one in nodes for axis, size in one.layout.items()},
+        alerts=[(one.identity.node, alert) for one in summaries for alert in one.alerts],
+        switches=[(one.identity.node, one.switch) for one in summaries if one.switch and one.identity.node],
     )

@@ -25,6 +25,7 @@ from streams.lines.series import NOTHING, report_of
 from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
 from streams.stages import node
+from streams.stages.alerts import Alerts
 from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.sketches import Sketches
@@ -36,6 +37,7 @@ EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
 MOST_NAMES = 512
 MOST_DEVICES = 64
+LONGEST_SWITCH = 256
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -90,6 +92,8 @@ class _Draft:
         self.timed = Timed()
         self.timelines = Timelines()
         self.sketches = Sketches()
+        self.alerts = Alerts()
+        self.switch = ""
         self.exits: list[results.Exit] = []
         self.reached = Reached()
         self.stacks: list[events.Stack] = []
@@ -177,6 +181,8 @@ def _summary(
         timelines=timelines,
         hardware=draft.hardware.changes,
         sketches=sketches,
+        alerts=draft.alerts.kept,
+        switch=draft.switch,
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -184,6 +190,7 @@ def _summary(
 def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
     """By reason what was left out; ``stacks`` are those of further threads, and each part of the draft has its own."""
     left_out = {
+        "alerts": draft.alerts.left_out,
         "awaited sends": draft.reached.left_out,
         "fatals": draft.fatals.left_out,
         "hardware": draft.hardware.left_out,
@@ -245,8 +252,12 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.heartbeats += 1
             draft.pids.update(event.pids)
         case events.Topology():
-            draft.announced.append((event.pid, event.process_type))
+            if event.pid or not event.switch:
+                draft.announced.append((event.pid, event.process_type))
             draft.world_size = event.world_size or draft.world_size
+            draft.switch = event.switch[:LONGEST_SWITCH] or draft.switch
+        case events.Alert():
+            draft.alerts.add(event)
         case events.Job():
             draft.layout.update(event.layout)
             draft.world_size = event.world_size or draft.world_size
