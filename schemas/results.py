@@ -23,6 +23,7 @@ Layer = Literal["stack", "log", "metric", "collective", "profile", "hardware", "
 Axis = Literal["space", "time", "cross-job"]
 Activity = Literal["communication", "engine", "data", "checkpoint", "idle", "own", "unobserved"]
 CausalRole = Literal["candidate", "cascade", "confirmation", "advice"]
+ScopeKind = Literal["rank", "node", "device", "nic", "group", "stage", "switch", "job", "fleet"]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
@@ -572,14 +573,20 @@ class Ranks(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Scope(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """The smallest place that covers the evidence."""
+    """The smallest place that covers the evidence.
 
-    kind: Literal["rank", "node", "device", "nic", "group", "stage", "switch", "job", "fleet"]
+    ``devices``, parallel and worker ``groups`` and the ``switches`` that its nodes hang under are listed as far as they
+    are known, the first of each; ``left_out`` counts the others.
+    """
+
+    kind: ScopeKind
     name: str
     ranks: str = ""
     nodes: list[str] = []
     devices: list[str] = []
     groups: list[str] = []
+    switches: list[str] = []
+    left_out: int = 0
 
 
 class SuspiciousTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):

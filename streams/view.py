@@ -210,7 +210,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self._nobodys(window.nobodys)
         self._node_side(window)
         # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
-        kept = () if moved or self.layout != layout else ("_peers", "_coordinates")
+        kept = () if moved or self.layout != layout else ("_peers", "_coordinates", "sharing")
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update(known)
@@ -351,6 +351,11 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def _coordinates(self) -> dict[int, dict[str, int | list[int]]]:
+        return {}
+
+    @cached_property
+    def sharing(self) -> dict[str, dict[str, frozenset[int]]]:
+        """Ranks by what they share, for whoever asks: filled by ``streams/groups.py``, kept while nobody is another."""
         return {}
 
     @cached_property
