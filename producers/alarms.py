@@ -1,4 +1,4 @@
-"""Alarms of the platform as events: of which job and node they are, and when they stand in the log."""
+"""Alarms of the platform, and switches of nodes, as events: of which job and node they are, and when they stand."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from producers.observations import Observation
 from producers.owners import Owners
 from producers.readers.alerts import Alarm, Alarms
 from producers.readers.system import node_named
+from producers.readers.wiring import Wiring
 from producers.times import APART, SECOND
-from schemas.events import Alert
+from schemas.events import Alert, Topology
 from schemas.identity import Identity
 
 BEHIND = 600 * SECOND
@@ -43,6 +44,23 @@ def observe(files: Iterable[Alarms], owners: Owners, span: tuple[int, int]) -> I
                     yield Observation(identity, event.time, event, file.file, one.line)
         for reason, (line, count) in left_out.items():
             yield Unused(file.file, line, reason, count)
+
+
+def wired(files: Iterable[Wiring], owners: Owners, start: int) -> Iterator[Observation]:
+    """What nodes of the jobs hang under, told at the beginning of the recording (ns)."""
+    for file in files:
+        home = owners.home(file.file)
+        known = owners.workers.nodes(home)
+        jobs: dict[str, set[str]] = {}
+        for worker in owners.workers.all:
+            if home in ("", worker.job):
+                jobs.setdefault(worker.node, set()).add(worker.job)
+        for line, told, path in file.paths:
+            node = node_named(told, "", known)
+            for job in sorted(jobs.get(node, ())):
+                identity = Identity(job=job, node=node, rank_reason="topology", process_type="platform")
+                event = Topology(time=start, time_source="inferred", pid=0, process_type="node", switch=path)
+                yield Observation(identity, start, event, file.file, line)
 
 
 def _placed(alarm: Alarm, known: list[str]) -> Alarm:

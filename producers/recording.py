@@ -207,6 +207,7 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from kineto.observe(contents.traces, captures, owners, _span(contents))
     yield from op_timings.observe(contents.timings, contents.layouts, captures, owners, _span(contents))
     yield from alarms.observe(contents.alarms, owners, _span(contents))
+    yield from alarms.wired(contents.wirings, owners, _span(contents)[0])
     yield from _logs(contents, found)
 
 

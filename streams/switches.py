@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+LONGEST = 256
+
 
 def parts_of(path: str) -> list[str]:
     """The switches of a path, the uppermost first."""
     return [part for part in path.split(".") if part]
+
+
+def path_of_address(address: str) -> str:
+    """The switches in SLURM_TOPOLOGY_ADDR, ``s0.leaf3.node042``: all but the node at its end."""
+    return ".".join(parts_of(address[:LONGEST])[:-1])
 
 
 def under(path: str, switch: str) -> bool:

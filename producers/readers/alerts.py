@@ -21,6 +21,8 @@ from producers.times import SECOND, dated, from_seconds, possible
 
 MOST_ALARMS = 100_000
 """Different alarms of one file; what comes behind them is counted."""
+MOST_TOLD = 1_000_000
+"""Alarms of one file, however often each was sent."""
 _HEAD = 65_536
 _WHOLE = re.compile(r"\s*\{\s*\"")
 _TELLS = re.compile(r"\"(?:startsAt|alertname)\"|\"events\"\s*:\s*\[\s*(?:\]|\{)|\"alerts\"\s*:\s*\[")
@@ -108,7 +110,11 @@ def merged(file: str, told: Iterator[Alarm | tuple[int, str]]) -> Alarms:
     """The alarms of a file, those that were sent again as one; a line with a reason is one that cannot be used."""
     found: dict[tuple[object, ...], Alarm] = {}
     notes: dict[str, tuple[int, int]] = {}
-    for one in told:
+    for number, one in enumerate(told):
+        if number >= MOST_TOLD:
+            line = one[0] if isinstance(one, tuple) else one.line
+            notes[f"more than {MOST_TOLD} alarms; the rest was not read"] = line, 1
+            break
         if isinstance(one, tuple):
             reason = one[1]
         elif one.named in found:

@@ -32,6 +32,7 @@ from streams.stages.sketches import Sketches
 from streams.stages.tail import tail_of
 from streams.stages.timelines import Timelines
 from streams.stages.watched import Watched
+from streams.switches import path_of_address
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
@@ -261,6 +262,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
         case events.Job():
             draft.layout.update(event.layout)
             draft.world_size = event.world_size or draft.world_size
+            draft.switch = path_of_address(event.environment.get("SLURM_TOPOLOGY_ADDR", "")) or draft.switch
 
 
 def _node_line(
