@@ -13,13 +13,14 @@ from rankwatch.text import (
     printable,
     since,
     stack_lines,
-    suspect_line,
+    suspect_lines,
+    what,
     where,
     who_prints,
 )
 from schemas.results import Anomaly, Incident
 from streams.incidents.resolution import said_status
-from streams.incidents.wording import said_symptom
+from streams.incidents.scope import said_more
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -57,7 +58,7 @@ def page(diagnosis: Diagnosis, *, ascii_only: bool = False) -> str:
 def _page(diagnosis: Diagnosis) -> str:
     inputs = diagnosis.inputs
     several = len(diagnosis.jobs) > 1
-    cards = "".join(_card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
+    cards = "".join(card(incident, several) for incident in diagnosis.incidents) or "<p>No incident.</p>"
     cards += _differences(differences(diagnosis.log), several)
     until = f" Seen up to {moment(diagnosis.until)}." if diagnosis.until is not None else ""
     rows = "".join(
@@ -83,23 +84,27 @@ def _differences(found: list[Anomaly], several: bool) -> str:
     return f"<h2>Profiles also show, as information</h2><table>{head}{rows}</table>" if found else ""
 
 
-def _card(incident: Incident, several: bool) -> str:
-    facts = [("job", incident.job)] if several else []
-    facts += [("where", where(incident)), ("since", since(incident))]
-    facts += [("suspect", suspect_line(one)) for one in incident.suspects]
-    facts += others(incident)
-    facts += [("stacks", line) for line in stack_lines(incident)]
-    facts += [("how sure", how_sure(incident))]
-    facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
-    facts += [(said_status(incident.resolution), incident.resolution)] if incident.resolution else []
-    facts += [("next", incident.next_step)]
-    symptom = said_symptom(incident.symptom, incident.reason, incident.scope)
-    listed = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in facts)
+def card(incident: Incident, several: bool) -> str:
+    """In the order in which an incident is read: what, where, since when, who and why, how sure, what next."""
+    place = [("job", incident.job)] if several else []
+    place += [("where", where(incident))]
+    place += [("within", more)] if (more := said_more(incident.scope)) else []
+    place += [("since", since(incident))]
+    place += [("suspect", line) for line in suspect_lines(incident)]
+    place += [("stacks", line) for line in stack_lines(incident)]
+    judged_as = [*others(incident), ("how sure", how_sure(incident))]
+    judged_as += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
+    judged_as += [(said_status(incident.resolution), incident.resolution)] if incident.resolution else []
+    judged_as += [("next", incident.next_step)]
     return (
-        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {symptom}</h2>'
-        f"<dl>{listed}</dl>{_evidence(incident)}{_templates(incident)}"
+        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {what(incident)}</h2>'
+        f"{_listed(place)}{_evidence(incident)}{_templates(incident)}{_listed(judged_as)}"
         f"<p class=quiet>{incident.id}, revision {incident.revision}, {said_status(incident.resolution)}</p></article>"
     )
+
+
+def _listed(facts: list[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{label}</dt><dd>{escape(text)}</dd>' for label, text in facts)}</dl>"
 
 
 def _evidence(incident: Incident) -> str:

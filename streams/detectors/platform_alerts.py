@@ -7,10 +7,12 @@ until then: what it says of a node on which they had vanished before is what the
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from schemas.identity import shortened
-from schemas.results import Anomaly, Severity, Suspect
+from schemas.results import Anomaly, PlatformAlert, Severity, Suspect
 from streams.again import forget_oldest
 from streams.alert_words import area_of, layer_of, said_place, says_node_gone
 from streams.checks import require
@@ -74,7 +76,7 @@ class PlatformAlerts(JobDetector[PlatformAlertsConfig, PlatformAlertsState]):
         gone = self._is_fault(view, one)
         over = alert.status == "resolved"
         severity: Severity = "info" if over or alert.severity == "info" else "warning"
-        source = f" ({alert.source})" if alert.source else ""
+        told = f" ({', '.join([*([alert.source] if alert.source else []), _when(alert)])})"
         state = "resolved: " if over else ""
         return self.anomaly(
             window,
@@ -87,7 +89,7 @@ class PlatformAlerts(JobDetector[PlatformAlertsConfig, PlatformAlertsState]):
             area=area_of(alert),
             grounds="node_fault" if gone else _grounds(alert.status),
             severity="warning" if gone else severity,
-            text=f"{said_place(one.node, alert)}: {state}{_said(one)}{source}",
+            text=f"{said_place(one.node, alert)}: {state}{_said(one)}{told}",
             peers=f"alarms told in this window: {alike}; nodes that run the job: {len(view.node_names)}",
             metric=alert.name,
             iteration=view.clock.iteration,
@@ -117,6 +119,13 @@ def _key(one: Alarm, status: str) -> str:
     words = "" if status else f"{alert.text}|{alert.time}"
     place = f"{one.node}|{alert.device}|{alert.switch}|{alert.storage}"
     return f"{status}|{alert.name}|{place}|{alert.since if status else ''}|{words}"
+
+
+def _when(alert: PlatformAlert) -> str:
+    """When it was, as ``since 2025-11-29T12:00:03Z`` or, of what happened once or is over, ``at`` that time."""
+    lasts = alert.status == "firing"
+    moment = datetime.fromtimestamp((alert.since if lasts else alert.time) // 1_000_000_000, UTC)
+    return f"{'since' if lasts else 'at'} {moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _said(one: Alarm) -> str:

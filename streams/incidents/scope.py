@@ -149,7 +149,7 @@ def said_more(scope: Scope) -> str:
     groups = [group for group in scope.groups if group != scope.name]
     parts += [said_some(groups, "; ")] if groups else []
     switches = [one for one in scope.switches if one != scope.name]
-    parts += [f"under switch{'es' if len(switches) > 1 else ''} {said_some(switches)}"] if switches else []
+    parts += [f"switch{'es' if len(switches) > 1 else ''} {said_some(switches)}"] if switches else []
     return "; ".join(parts)
 
 

@@ -32,7 +32,7 @@ def test_an_alarm_is_told_once_with_its_place_and_accuses_nobody() -> None:
     (told,) = first
     assert again == []
     assert (told.grounds, told.severity, told.onset) == ("platform_alert_fires", "warning", at(3))
-    assert told.text == "node01: HostTooWarm: 41 C (3 times) (alertmanager)"
+    assert told.text == "node01: HostTooWarm: 41 C (3 times) (alertmanager, since 2025-11-29T12:00:03Z)"
     assert [(place.rank, place.node) for place in told.suspects] == [(None, "node01")]
 
 

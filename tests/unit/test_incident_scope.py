@@ -147,7 +147,7 @@ def test_groups_devices_and_switches_are_listed_with_a_bound() -> None:
     assert (one.devices, one.switches, one.left_out) == (["0000:9b:00.0"], ["s0.leaf1"], 0)
     assert said_more(one) == (
         "device 0000:9b:00.0; pipeline stage 1; tensor-parallel group of ranks 4-5; data-parallel replica 0; "
-        "under switch s0.leaf1"
+        "switch s0.leaf1"
     )
     large = a_view(400, 8)
     for rank, member in large.members.items():
