@@ -89,7 +89,7 @@ def card(incident: Incident, several: bool) -> str:
     place = [("job", incident.job)] if several else []
     place += [("where", where(incident))]
     place += [("within", more)] if (more := said_more(incident.scope)) else []
-    place += [("since", since(incident))]
+    place += [("since", since(incident)), *(("clocks", said) for said in incident.clocks)]
     place += [("suspect", line) for line in suspect_lines(incident)]
     place += [("stacks", line) for line in stack_lines(incident)]
     judged_as = [*others(incident), ("how sure", how_sure(incident))]

@@ -106,6 +106,7 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     if more := said_more(incident.scope):
         yield "", more
     yield "since", since(incident)
+    yield from (("", said) for said in incident.clocks)
     for at_suspect, line in enumerate(suspect_lines(incident)):
         yield "suspects" if at_suspect == 0 else "", line
     for number, piece in enumerate(incident.evidence):

@@ -231,13 +231,15 @@ class Topology(Event, frozen=True, omit_defaults=True, kw_only=True):
     """A worker announces itself: the batch's identity holds under this process id.
 
     ``switch`` is the one that its node hangs under, with those above it, the uppermost first (``s0.leaf3``). A node's
-    own word of that has the process id 0.
+    own word of that has the process id 0. So has a worker's word on its clock: its printed times were set back by
+    ``shifted_ns``, since they show another zone than others'.
     """
 
     pid: Int64
     process_type: str = "trainer"
     world_size: int | None = None
     switch: str = ""
+    shifted_ns: int = 0
 
 
 class Job(Event, frozen=True, omit_defaults=True, kw_only=True):

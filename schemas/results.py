@@ -383,7 +383,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     gauges are written as ``series_pack`` and ``gauge_pack``. How they were said before is read all the same, ``series``
     and ``gauges`` row by row, ``gauge_columns`` without packing: ask for ``reported`` and ``measured``.
     The line of ``iteration`` printed no time of its own if it may have come up to ``iteration_within_ns`` later than
-    ``iteration_time``. ``alerts`` are what the platform told of the node, ``switch`` is the one that it hangs under.
+    ``iteration_time``. ``alerts`` are what the platform told of the node, ``switch`` is the one that it hangs
+    under, ``shifted_ns`` by how much the worker's printed times were set back.
     """
 
     id: str
@@ -425,6 +426,7 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     sketches: list[Sketch] = []
     alerts: list[PlatformAlert] = []
     switch: str = ""
+    shifted_ns: int = 0
     dropped: dict[str, int] = {}
 
     @property
@@ -677,9 +679,10 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did; ``library`` the
     version of the learned library that its templates were held against. ``stacks`` is where the ranks stood while the
     job stood still, before it failed of that: the classes of threads that say anything, without frames.
-    ``merged_into`` is the incident that it proved to be part of. ``labels`` are the job's own, by which staff silence;
-    ``recurs`` counts the incidents of earlier attempts of the job that were like it. One of several jobs of a
-    ``cluster`` has the job ``-``, no attempt, and as ``members`` those that it is made of.
+    ``clocks`` says whose times were corrected. ``merged_into`` is the incident that it proved to be part of. ``labels``
+    are the job's own, by which staff silence; ``recurs`` counts the incidents of earlier attempts of the job that were
+    like it. One of several jobs of a ``cluster`` has the job ``-``, no attempt, and as ``members`` those that it is
+    made of.
     """
 
     id: str
@@ -714,6 +717,7 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     labels: dict[str, str] = {}
     recurs: int = 0
     members: list[JobIncident] = []
+    clocks: list[str] = []
 
 
 class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -169,7 +169,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
     worker whose rank is not known last reported an iteration, ``said_done`` when one said that training was done;
     ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down. ``switches`` are
-    those that nodes hang under, with all above them.
+    those that nodes hang under, with all above them; ``clocks`` by how much (ns) printed times of nodes were set back,
+    ``retimed`` the end of the last window in which a rank's times ran ahead and were not believed.
     """
 
     job: str
@@ -189,6 +190,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     nobodys: Nobodys = msgspec.field(default_factory=Nobodys)
     places: list[StackSpan] = []
     switches: dict[str, str] = {}
+    clocks: dict[str, int] = {}
+    retimed: dict[int, int] = {}
 
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
@@ -204,6 +207,10 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 self.turned[rank] = summary.phase_time
             self.layout.update(summary.layout)
             self._believe(summary.world_size)
+            if summary.shifted_ns:
+                self.clocks[summary.identity.node] = summary.shifted_ns
+            if summary.dropped and summary.dropped.get("retimed"):
+                self.retimed[rank] = summary.end
         self.layout = {**self._layout_of_nobody(window), **self.layout}
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)

@@ -152,6 +152,7 @@ def _places(incident: Incident) -> dict[str, Any]:
         "scope_groups": incident.scope.groups,
         "scope_switches": incident.scope.switches,
         "scope_left_out": incident.scope.left_out,
+        "clocks": incident.clocks,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from schemas.identity import rank_ranges
 from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, Ranks, Severity, SuspiciousTemplate
+from streams.incidents.clocks import said_clocks
 from streams.incidents.decision import Decision, Reason, worst
 from streams.incidents.evidence import evidence_of, support_of
 from streams.incidents.next_step import next_step
@@ -86,6 +87,7 @@ def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) ->
         "severity": _severity(view, decision, anomalies),
         "summary": said_decision(decision, scope),
         "scope": scope,
+        "clocks": said_clocks(view, decision, scope),
         "next_step": next_step(decision, scope),
         "phase": anomalies[0].phase,
         "symptom": decision.symptom,

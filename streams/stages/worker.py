@@ -95,6 +95,7 @@ class _Draft:
         self.sketches = Sketches()
         self.alerts = Alerts()
         self.switch = ""
+        self.shifted_ns = 0
         self.exits: list[results.Exit] = []
         self.reached = Reached()
         self.stacks: list[events.Stack] = []
@@ -184,6 +185,7 @@ def _summary(
         sketches=sketches,
         alerts=draft.alerts.kept,
         switch=draft.switch,
+        shifted_ns=draft.shifted_ns,
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -253,7 +255,8 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.heartbeats += 1
             draft.pids.update(event.pids)
         case events.Topology():
-            if event.pid or not event.switch:
+            draft.shifted_ns = event.shifted_ns or draft.shifted_ns
+            if event.pid or not (event.switch or event.shifted_ns):
                 draft.announced.append((event.pid, event.process_type))
             draft.world_size = event.world_size or draft.world_size
             draft.switch = event.switch[:LONGEST_SWITCH] or draft.switch

@@ -123,7 +123,7 @@ ORDER = (
     *("hang, data", "rank 5 on node02", "pipeline stage 1; switch s0.leaf1", "since", "score 0.90", "rank 5 in load"),
     *("they wait", "retry", "ranks 0-3", "rank 8", "rank 7", "supported: a reason", "a step"),
 )
-"""What, where, since when, who on which evidence beside which peers, who suffers, who is unseen, how sure, what next."""
+"""What, where, since when, who on which evidence beside which peers, who suffers, is unseen, how sure, what next."""
 
 
 def test_an_incident_reads_in_one_order_as_text_and_on_a_page() -> None:
