@@ -17,6 +17,8 @@ from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
 from producers.measured import Measured
 from producers.readers import (
+    alert_lines,
+    alerts,
     collectives,
     dumps,
     errorfile,
@@ -40,6 +42,7 @@ from producers.readers import (
     stacks,
     system,
     torchrun,
+    wiring,
 )
 from producers.rows import Fields, Rows, is_array, sample
 from producers.samples import Dumped, empty, named
@@ -78,6 +81,8 @@ class Contents(msgspec.Struct):
     timings: list[op_tables.Timings] = []
     layouts: list[op_layouts.Layout] = []
     described: list[JobFacts] = []
+    alarms: list[alerts.Alarms] = []
+    wirings: list[wiring.Wiring] = []
     unused: list[Unused] = []
     files: int = 0
 
@@ -105,6 +110,8 @@ class Contents(msgspec.Struct):
             + sum(len(one.reports) for one in self.reports)
             + sum(len(one.samples) for one in self.measured)
             + sum(one.rows for one in self.timings)
+            + sum(len(one.alarms) for one in self.alarms)
+            + sum(len(one.paths) for one in self.wirings)
         )
 
 
@@ -174,6 +181,11 @@ def _read_rows(source: Source, contents: Contents) -> str:
     if json_log.recognised(rows) and not is_array(source.path):
         contents.spoken.extend(json_log.read(source))
         return ""
+    if rows and alerts.fits(rows[0]):
+        return _read_alarms(source, contents)
+    if rows and wiring.fits(rows[0]):
+        _take_wiring(wiring.read_rows(source), contents)
+        return ""
     if kind := _table_of(rows):
         reader = next(read for name, _, read in _TABLES if name == kind)
         contents.tables.setdefault(kind, []).append(reader(source))
@@ -190,6 +202,8 @@ def _reader_of(source: Source) -> Callable[[Source, Contents], str] | None:
         return _read_timings
     if kineto.recognised(source):
         return _read_trace
+    if alerts.recognised(source):
+        return _read_alarms
     return _read_layout if op_layouts.is_layout(source) else None
 
 
@@ -229,8 +243,7 @@ def _read_text(source: Source, contents: Contents) -> bool:
     if dumped := stackjson.read(source) or stackfile.read(source, texts):
         contents.stacks.append(dumped)
         return True
-    if system.recognised(texts):
-        contents.nodes.extend(system.read(source))
+    if _read_platform(source, texts, contents):
         return True
     forms = forms_of(texts)
     console = launcher.recognised(source)
@@ -247,6 +260,19 @@ def _read_text(source: Source, contents: Contents) -> bool:
         contents.consoles.append(log)
     else:
         contents.launchers.append(log)
+    return True
+
+
+def _read_platform(source: Source, texts: list[str], contents: Contents) -> bool:
+    """Reads what schedulers, switch managers and nodes themselves tell; returns whether it is such."""
+    if alert_lines.recognised(texts):
+        _take_alarms(alert_lines.read(source, texts), contents)
+    elif wiring.recognised(source, texts):
+        _take_wiring(wiring.read(source), contents)
+    elif system.recognised(texts):
+        contents.nodes.extend(system.read(source))
+    else:
+        return False
     return True
 
 
@@ -296,6 +322,21 @@ def _read_layout(source: Source, contents: Contents) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _read_alarms(source: Source, contents: Contents) -> str:
+    _take_alarms(alerts.read(source), contents)
+    return ""
+
+
+def _take_alarms(found: alerts.Alarms, contents: Contents) -> None:
+    contents.alarms.append(found)
+    contents.unused.extend(found.unused)
+
+
+def _take_wiring(found: wiring.Wiring, contents: Contents) -> None:
+    contents.wirings.append(found)
+    contents.unused.extend(found.unused)
 
 
 def _table_of(rows: list[Fields]) -> str:

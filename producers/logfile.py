@@ -27,7 +27,7 @@ class LogFile(msgspec.Struct, frozen=True):
 
     ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
     numbers are local ranks. ``node`` is where it was written, as far as its envelope says. ``by_second`` if its
-    envelope tells times no finer.
+    envelope tells times no finer. ``shifted`` is by how much (ns) its times were set back.
     """
 
     file: str
@@ -38,6 +38,7 @@ class LogFile(msgspec.Struct, frozen=True):
     teed: bool = False
     node: str = ""
     by_second: bool = False
+    shifted: int = 0
 
     def first(self) -> int | None:
         """The first printed time."""

@@ -10,7 +10,7 @@ from statistics import median_low
 
 import msgspec
 
-from producers import job_events, measured
+from producers import alarms, job_events, measured
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
 from producers.captures import Captures
@@ -209,6 +209,8 @@ def _observe(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     yield from job_events.of_files(
         contents.described, owners, lambda job: _span(contents, owners.homes, job) if job else _span(contents)
     )
+    yield from alarms.observe(contents.alarms, owners, _span(contents))
+    yield from alarms.wired(contents.wirings, owners, _span(contents)[0])
     yield from _logs(contents, found)
 
 
@@ -246,12 +248,22 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         start, end = spans[worker.job]
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
+        yield from _shifted(worker, [log for _, log in logs], filled)
         for (stream, log), moments in zip(logs, filled, strict=True):
             identity = _writer(worker, found.doubted.get(slot, ""))
             yield from _events(log, stream, moments, identity)
             yield from printed_stacks(log, moments, identity, pid)
             yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))
             yield from job_events.of_lines(log, moments, identity)
+
+
+def _shifted(worker: Worker, logs: Sequence[LogFile], filled: Sequence[Sequence[Moment]]) -> Iterable[Observation]:
+    """That a worker's printed times were set back, since they show another zone, told with the first of them."""
+    times = [moment.time for moments in filled for moment in moments]
+    shift = next((log.shifted for log in logs if log.shifted), 0)
+    if shift and times and worker.rank is not None:
+        event = Topology(time=min(times), time_source="inferred", pid=0, shifted_ns=shift)
+        yield Observation(worker.identity(), event.time, event, logs[0].file, 0)
 
 
 def _nodes(

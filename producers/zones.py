@@ -96,7 +96,7 @@ def _earlier(log: LogFile, quarters: int) -> LogFile:
         else moment
         for moment in log.moments
     ]
-    return msgspec.structs.replace(log, moments=moments)
+    return msgspec.structs.replace(log, moments=moments, shifted=quarters * QUARTER)
 
 
 def _said(quarters: int) -> str:

@@ -10,8 +10,8 @@ from rich.text import Text
 from rankwatch.text import COLOUR, how_sure, others, printable, since, suspect_line, where
 from schemas.meta import MetaAlert
 from schemas.results import Incident, Notice
-from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_status
+from streams.incidents.wording import said_symptom
 from streams.report import as_json, moment
 
 

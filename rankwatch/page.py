@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from rankwatch.diagnose import Diagnosis
 from rankwatch.silenced import silence_facts
@@ -14,7 +15,8 @@ from rankwatch.text import (
     printable,
     since,
     stack_lines,
-    suspect_line,
+    suspect_lines,
+    what,
     where,
     who_prints,
 )
@@ -22,8 +24,8 @@ from rankwatch.text_compared import comparisons_html
 from rankwatch.text_fleet import fleet_facts
 from schemas.results import Anomaly, Incident
 from streams.compared import comparisons
-from streams.incidents.compose import said_symptom
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
+from streams.incidents.scope import said_more
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -63,7 +65,7 @@ def _page(diagnosis: Diagnosis) -> str:
     several = len(diagnosis.jobs) > 1
     fleet, silenced = diagnosis.fleet, diagnosis.silenced
     told = [
-        _card(one, [*fleet_facts(one, fleet, several=several), *silence_facts(silenced.get(one.id))])
+        card(one, [*fleet_facts(one, fleet, several=several), *silence_facts(silenced.get(one.id))])
         for one in diagnosis.incidents
     ]
     cards = "".join(told) or "<p>No incident.</p>"
@@ -94,24 +96,31 @@ def _differences(found: list[Anomaly], several: bool) -> str:
     return f"<h2>Profiles also show, as information</h2><table>{head}{rows}</table>" if found else ""
 
 
-def _card(incident: Incident, first: list[tuple[str, str]]) -> str:
-    facts = [*first, ("where", where(incident)), ("since", since(incident))]
-    facts += [("suspect", suspect_line(one)) for one in incident.suspects]
-    facts += others(incident)
-    facts += [("stacks", line) for line in stack_lines(incident)]
-    facts += [("how sure", how_sure(incident))]
-    facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
-    facts += [("again", said_recurrence(incident.recurs))] if incident.recurs else []
+def card(incident: Incident, first: Sequence[tuple[str, str]]) -> str:
+    """In the order in which an incident is read: what, where, since when, who and why, how sure, what next.
+
+    ``first`` are the labels and lines that come before all others.
+    """
+    place = [*first, ("where", where(incident))]
+    place += [("within", more)] if (more := said_more(incident.scope)) else []
+    place += [("since", since(incident)), *(("clocks", said) for said in incident.clocks)]
+    place += [("suspect", line) for line in suspect_lines(incident)]
+    place += [("stacks", line) for line in stack_lines(incident)]
+    judged_as = [*others(incident), ("how sure", how_sure(incident))]
+    judged_as += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
+    judged_as += [("again", said_recurrence(incident.recurs))] if incident.recurs else []
     why = said_resolution(incident.resolution, incident.merged_into)
-    facts += [(said_status(incident.resolution), why)] if incident.resolution else []
-    facts += [("next", incident.next_step)]
-    symptom = said_symptom(incident.symptom, incident.reason, incident.scope)
-    listed = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in facts)
+    judged_as += [(said_status(incident.resolution), why)] if incident.resolution else []
+    judged_as += [("next", incident.next_step)]
     return (
-        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {symptom}</h2>'
-        f"<dl>{listed}</dl>{_evidence(incident)}{_templates(incident)}"
+        f'<article class="{incident.severity}"><h2>{incident.severity.capitalize()}: {what(incident)}</h2>'
+        f"{_listed(place)}{_evidence(incident)}{_templates(incident)}{_listed(judged_as)}"
         f"<p class=quiet>{incident.id}, revision {incident.revision}, {said_status(incident.resolution)}</p></article>"
     )
+
+
+def _listed(facts: list[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{label}</dt><dd>{escape(text)}</dd>' for label, text in facts)}</dl>"
 
 
 def _evidence(incident: Incident) -> str:

@@ -16,8 +16,9 @@ from rankwatch.text_compared import print_comparisons
 from rankwatch.text_fleet import fleet_facts, is_fleet, whose
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.compared import comparisons
-from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
+from streams.incidents.scope import said_more, said_place, said_ranks_of
+from streams.incidents.wording import said_reason, said_symptom, since_iteration
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -25,6 +26,7 @@ COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
 AXES: dict[Axis, str] = {"space": "unlike its peers", "time": "unlike before", "cross-job": "unlike healthy jobs"}
 """What a template stands out against, in words."""
 SHOWN_UNUSED = 20
+SHOWN_SUSPECTS = 16
 
 
 def printable(text: str) -> str:
@@ -89,7 +91,7 @@ def print_incident(out: Console, incident: Incident, first: Sequence[tuple[str, 
     """One incident as a card; ``first`` are the labels and lines that come before all others."""
     title = Text()
     title.append(incident.severity.upper(), style=COLOUR[incident.severity])
-    title.append(f"  {said_symptom(incident.symptom, incident.reason, incident.scope)}", style="bold")
+    title.append(f"  {what(incident)}", style="bold")
     title.append(f"  {incident.verdict}, {said_status(incident.resolution)}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
     out.print(title)
@@ -110,24 +112,33 @@ def _wrapped(out: Console, line: str) -> list[str]:
 
 def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     yield "where", where(incident)
+    if more := said_more(incident.scope):
+        yield "", more
     yield "since", since(incident)
-    for at_suspect, suspect in enumerate(incident.suspects):
-        yield "suspects" if at_suspect == 0 else "", suspect_line(suspect)
-    yield from others(incident)
-    for number, line in enumerate(stack_lines(incident)):
-        yield "stacks" if number == 0 else "", line
+    yield from (("", said) for said in incident.clocks)
+    for at_suspect, line in enumerate(suspect_lines(incident)):
+        yield "suspects" if at_suspect == 0 else "", line
     for number, piece in enumerate(incident.evidence):
         yield "evidence" if number == 0 else "", f"[{piece.layer}] {piece.text}"
         if piece.peers:
             yield "", f"    peers: {piece.peers}"
+    for number, line in enumerate(stack_lines(incident)):
+        yield "stacks" if number == 0 else "", line
     for number, template in enumerate(incident.templates):
         yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {AXES[template.axis]})"
+    yield from others(incident)
     yield "sure", how_sure(incident)
     if incident.recurs:
         yield "again", said_recurrence(incident.recurs)
     if incident.resolution:
         yield said_status(incident.resolution), said_resolution(incident.resolution, incident.merged_into)
     yield "next", incident.next_step
+
+
+def what(incident: Incident) -> str:
+    """The symptom, and the area where that is known: ``hang, data``."""
+    symptom = said_symptom(incident.symptom, incident.reason, incident.scope)
+    return symptom if incident.area in ("unknown", symptom) else f"{symptom}, {incident.area}"
 
 
 def where(incident: Incident) -> str:
@@ -141,16 +152,12 @@ def how_sure(incident: Incident) -> str:
     return f"{incident.verdict}: {said_reason(incident.reason, incident.suspects)}; area {incident.area}"
 
 
-def _of_ranks(ranks: str) -> str:
-    return f"rank {ranks}" if ranks.isdecimal() else f"ranks {ranks}"
-
-
 def who_prints(template: SuspiciousTemplate) -> str:
     """Who prints a template; that nobody was seen to is not to say that nobody did."""
     if template.absent:
         return "not seen here"
     others = f"; printed by unlike job {', '.join(template.elsewhere)}" if template.elsewhere else ""
-    return f"{_of_ranks(template.ranks)}{others}"
+    return f"{said_ranks_of(template.ranks)}{others}"
 
 
 def since(incident: Incident) -> str:
@@ -167,12 +174,19 @@ def since(incident: Incident) -> str:
 def others(incident: Incident) -> list[tuple[str, str]]:
     """The ranks that are not suspected, each kind that there is with its label."""
     groups = (("victims", incident.victims), ("missing", incident.missing), ("unobserved", incident.unobserved))
-    return [(label, _of_ranks(ranks.ranks)) for label, ranks in groups if ranks.ranks]
+    return [(label, said_ranks_of(ranks.ranks)) for label, ranks in groups if ranks.ranks]
 
 
 def stack_lines(incident: Incident) -> list[str]:
     """Where the ranks stood while the job stood still, a line for each kind of threads that tells somebody."""
     return [printable(kind.text) for kind in incident.stacks]
+
+
+def suspect_lines(incident: Incident) -> list[str]:
+    """Each suspect in a line; of very many the first, and how many more there are."""
+    more = len(incident.suspects) - SHOWN_SUSPECTS
+    rest = [f"and {more} more; --format json lists all"] if more > 0 else []
+    return [*map(suspect_line, incident.suspects[:SHOWN_SUSPECTS]), *rest]
 
 
 def suspect_line(suspect: Suspect) -> str:

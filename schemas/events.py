@@ -203,12 +203,22 @@ class Timeline(Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Alert(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """An alarm of the platform (Xid, switch, storage, scheduler)."""
+    """An alarm of the platform (Xid, switch, storage, scheduler): of the batch's node, or of what it names.
+
+    ``status`` is *firing* until another one of the same name, place and ``since`` says *resolved*; empty where it tells
+    of something that happened once. ``since`` is when it began, where that is not its ``time``; ``source`` is who tells
+    it. ``switch`` and ``storage`` are names as the source has them.
+    """
 
     name: str
     text: str
     severity: str = ""
     device: str | None = None
+    switch: str = ""
+    storage: str = ""
+    source: str = ""
+    status: Literal["", "firing", "resolved"] = ""
+    since: Int64 | None = None
 
 
 class Heartbeat(Event, frozen=True, omit_defaults=True, kw_only=True):
@@ -218,11 +228,18 @@ class Heartbeat(Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Topology(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """A worker announces itself: the batch's identity holds under this process id."""
+    """A worker announces itself: the batch's identity holds under this process id.
+
+    ``switch`` is the one that its node hangs under, with those above it, the uppermost first (``s0.leaf3``). A node's
+    own word of that has the process id 0. So has a worker's word on its clock: its printed times were set back by
+    ``shifted_ns``, since they show another zone than others'.
+    """
 
     pid: Int64
     process_type: str = "trainer"
     world_size: int | None = None
+    switch: str = ""
+    shifted_ns: int = 0
 
 
 class Job(Event, frozen=True, omit_defaults=True, kw_only=True):

@@ -24,6 +24,7 @@ Layer = Literal["stack", "log", "metric", "collective", "profile", "hardware", "
 Axis = Literal["space", "time", "cross-job"]
 Activity = Literal["communication", "engine", "data", "checkpoint", "idle", "own", "unobserved"]
 CausalRole = Literal["candidate", "cascade", "confirmation", "advice"]
+ScopeKind = Literal["rank", "node", "device", "nic", "group", "stage", "switch", "job", "fleet"]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
@@ -262,6 +263,26 @@ class HardwareChange(Record, frozen=True, omit_defaults=True, kw_only=True):
     precision_ns: int = 0
 
 
+class PlatformAlert(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """What the platform told of a node, a device of it, a switch or a storage, ``count`` times in a window.
+
+    It began ``since`` and was told at ``time``; ``status`` as of the event ``Alert``. Texts are shortened.
+    """
+
+    time: int
+    since: int
+    name: str
+    text: str
+    severity: Severity = "info"
+    source: str = ""
+    device: str = ""
+    switch: str = ""
+    storage: str = ""
+    status: Literal["", "firing", "resolved"] = ""
+    precision_ns: int = 0
+    count: int = 1
+
+
 class CollectiveState(Record, frozen=True, omit_defaults=True, kw_only=True):
     """How far one rank has come in one process group, seen when its dump was captured.
 
@@ -378,7 +399,8 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     and ``gauges`` row by row, ``gauge_columns`` without packing: ask for ``reported`` and ``measured``.
     ``described`` is what the worker told of its job in the window.
     The line of ``iteration`` printed no time of its own if it may have come up to ``iteration_within_ns`` later than
-    ``iteration_time``.
+    ``iteration_time``. ``alerts`` are what the platform told of the node, ``switch`` is the one that it hangs
+    under, ``shifted_ns`` by how much the worker's printed times were set back.
     """
 
     id: str
@@ -421,6 +443,9 @@ class Window(Record, frozen=True, omit_defaults=True, kw_only=True):
     hardware: list[HardwareChange] = []
     sketches: list[Sketch] = []
     described: JobDescription | None = None
+    alerts: list[PlatformAlert] = []
+    switch: str = ""
+    shifted_ns: int = 0
     dropped: dict[str, int] = {}
 
     @property
@@ -485,7 +510,7 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``kind`` is what it is while its peers wait: a ``blocker`` (it does not wait), an ``early_exit`` (its process has
     ended), ``mismatched`` (it enqueued something else, or in another order) or a ``stopped_device`` (which completes
-    nothing); empty where nothing says it.
+    nothing); empty where nothing says it. A place without a rank may be a ``switch``.
     """
 
     rank: int | None
@@ -496,6 +521,7 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
     coordinates: dict[str, int | list[int]] = {}
     device: str | None = None
     kind: str = ""
+    switch: str = ""
 
 
 class Evidence(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -516,8 +542,8 @@ class Anomaly(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``onset`` the earliest time that the evidence supports, within ``precision_ns`` to either side. ``grounds`` is the
     detector's reason, a stable word. ``templates`` are signatures of lines, or ids of templates where the axis is
     ``cross-job``; ``library`` is the version of the learned library that it rests on. ``about`` are the ranks that a
-    supporting finding speaks of: it accuses none of them. ``metric`` is the timer, without its unit, or the sampled
-    metric that it rests on; empty where it rests on no one.
+    supporting finding speaks of: it accuses none of them. ``metric`` is the timer, without its unit, the sampled
+    metric or the alert that it rests on; empty where it rests on no one.
     """
 
     id: str
@@ -568,14 +594,20 @@ class Ranks(Record, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Scope(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """The smallest place that covers the evidence."""
+    """The smallest place that covers the evidence.
 
-    kind: Literal["rank", "node", "device", "nic", "group", "stage", "switch", "job", "fleet"]
+    ``devices``, parallel and worker ``groups`` and the ``switches`` that its nodes hang under are listed as far as they
+    are known, the first of each; ``left_out`` counts the others.
+    """
+
+    kind: ScopeKind
     name: str
     ranks: str = ""
     nodes: list[str] = []
     devices: list[str] = []
     groups: list[str] = []
+    switches: list[str] = []
+    left_out: int = 0
 
 
 class SuspiciousTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):
@@ -668,9 +700,10 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     ``id`` never changes; each change is a new ``revision``. ``reason`` is why blame decided as it did; ``library`` the
     version of the learned library that its templates were held against. ``stacks`` is where the ranks stood while the
     job stood still, before it failed of that: the classes of threads that say anything, without frames.
-    ``merged_into`` is the incident that it proved to be part of. ``labels`` are the job's own, by which staff silence;
-    ``recurs`` counts the incidents of earlier attempts of the job that were like it. One of several jobs of a
-    ``cluster`` has the job ``-``, no attempt, and as ``members`` those that it is made of.
+    ``clocks`` says whose times were corrected. ``merged_into`` is the incident that it proved to be part of. ``labels``
+    are the job's own, by which staff silence; ``recurs`` counts the incidents of earlier attempts of the job that were
+    like it. One of several jobs of a ``cluster`` has the job ``-``, no attempt, and as ``members`` those that it is
+    made of.
     """
 
     id: str
@@ -705,6 +738,7 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     labels: dict[str, str] = {}
     recurs: int = 0
     members: list[JobIncident] = []
+    clocks: list[str] = []
 
 
 class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):

@@ -139,6 +139,7 @@ _PLAIN: dict[str, Any] = {
     "labels": {},
     "recurs": 0,
     "members": [],
+    "clocks": [],
 }
 """Keys taken over as they are, with what stands where the record leaves them out."""
 

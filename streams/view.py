@@ -22,6 +22,7 @@ from schemas.results import (
     Exit,
     Fatal,
     HardwareChange,
+    PlatformAlert,
     StackSpan,
     Stop,
     Suspect,
@@ -171,7 +172,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
     worker whose rank is not known last reported an iteration, ``said_done`` when one said that training was done;
-    ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down.
+    ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down. ``switches`` are
+    those that nodes hang under, with all above them; ``clocks`` by how much (ns) printed times of nodes were set back,
+    ``retimed`` the end of the last window in which a rank's times ran ahead and were not believed.
     """
 
     job: str
@@ -191,6 +194,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     said_done: int | None = None
     nobodys: Nobodys = msgspec.field(default_factory=Nobodys)
     places: list[StackSpan] = []
+    switches: dict[str, str] = {}
+    clocks: dict[str, int] = {}
+    retimed: dict[int, int] = {}
 
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
@@ -206,6 +212,10 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 self.turned[rank] = summary.phase_time
             self.layout.update(summary.layout)
             self._believe(summary.world_size)
+            if summary.shifted_ns:
+                self.clocks[summary.identity.node] = summary.shifted_ns
+            if summary.dropped and summary.dropped.get("retimed"):
+                self.retimed[rank] = summary.end
         self.layout = {**self._layout_of_nobody(window), **self.layout}
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
@@ -214,7 +224,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self._node_side(window)
         self._note_stops(window, before)
         # What was found out of it is found anew: many detectors ask for the same. Who is whose peer seldom changes.
-        kept = () if moved or self.layout != layout else ("_peers", "_coordinates")
+        kept = () if moved or self.layout != layout else ("_peers", "_coordinates", "sharing")
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update(known)
@@ -294,6 +304,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             self.node_life[node] = max(time, self.node_life.get(node, time))
         if window.heard is not None:
             self.heard = max(window.heard, self.heard or window.heard)
+        if window.switches:
+            self.switches = {**self.switches, **window.switches}
 
     def _note_stops(self, window: AttemptWindow, iterated: int | None) -> None:
         """Take in who was told to end, and whether that means the attempt; what it has outlived was no stop."""
@@ -385,6 +397,11 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def _coordinates(self) -> dict[int, dict[str, int | list[int]]]:
+        return {}
+
+    @cached_property
+    def sharing(self) -> dict[str, dict[str, frozenset[int]]]:
+        """Ranks by what they share, for whoever asks: filled by ``streams/groups.py``, kept while nobody is another."""
         return {}
 
     @cached_property
@@ -483,6 +500,10 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         """The cluster that the attempt runs in, or an empty string."""
         return max((member.identity.cluster for member in self.members.values()), default="")
 
+    def switch_of(self, node: str) -> str:
+        """The switch that a node hangs under, with those above it, the uppermost first; empty where it is not known."""
+        return self.switches.get(node, "")
+
     def node_of(self, rank: int) -> str:
         """The rank's node, or an empty string."""
         member = self.members.get(rank)
@@ -547,12 +568,24 @@ class Changed(msgspec.Struct, frozen=True):
     rank: int | None = None
 
 
+class Alarm(msgspec.Struct, frozen=True):
+    """What the platform tells, the node that it is of, and the rank that is known to use the device, or null.
+
+    The node is empty where it is of a switch or a storage.
+    """
+
+    node: str
+    alert: PlatformAlert
+    rank: int | None = None
+
+
 class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One closed window of an attempt: its ranks' summaries in canonical order, and the node side mapped to ranks.
 
     ``exits`` and ``sightings`` are (rank, what), ``unplaced`` are (node, error of a worker whose rank is not known),
     ``faults`` what the nodes' own logs report, ``hardware`` what changed of their devices, ``nodes`` the summaries of
-    those that have gauges, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
+    those that have gauges, ``alarms`` what the platform has told of their places of late, ``switches`` those that nodes
+    hang under, ``users`` the rank that alone is known to use a device, by node and PCI id; ``heard`` is
     when one of those workers last reported an iteration, ``nobodys`` what they print, as one worker's window, and
     ``nobodys_layout`` what they have said of the layout;
     ``stopped`` is when it was said that the job ends, ``stops`` are such words with their nodes, ``launchers`` the
@@ -573,6 +606,8 @@ class AttemptWindow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unplaced: list[tuple[str, Fatal]] = []
     faults: list[Fault] = []
     hardware: list[Changed] = []
+    alarms: list[Alarm] = []
+    switches: dict[str, str] = {}
     nodes: list[Window] = []
     users: dict[tuple[str, str], int] = {}
     heard: int | None = None

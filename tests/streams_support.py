@@ -18,6 +18,7 @@ from producers.publish import publish
 from producers.recording import Recording
 from schemas.codec import decode, encode, headers, kind_of
 from schemas.events import (
+    Alert,
     Batch,
     Collective,
     Event,
@@ -298,7 +299,8 @@ def steady(job: str = "steady", ranks: int = 2, seconds: int = 40) -> Script:
 def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     """Its loss is no number from step 20 on, rank 2 uses little CPU, rank 4 dies silently, rank 6 falls silent.
 
-    Somebody on the node of rank 2 prints an error, the kernel there reports a GPU, and another one gets too hot.
+    Somebody on the node of rank 2 prints an error, the kernel there reports a GPU, another one gets too hot, and the
+    platform raises an alarm.
     """
     script = Script(job)
     script.start(ranks)
@@ -330,6 +332,8 @@ def ailing(job: str = "ailing", ranks: int = 8) -> Script:
     kernel = Identity(job=job, node=node_of(2), rank_reason="log of a node", process_type="kernel")
     xid = "NVRM: Xid (PCI:0000:0f:00): 94, pid=7, name=python3, Ch 00000008"
     script.send(kernel, Log(time=at(46), stream="kernel", text=xid, process_type="kernel"))
+    platform = Identity(job=job, node=node_of(2), rank_reason="alarm", process_type="platform")
+    script.send(platform, Alert(time=at(28), name="HostTooWarm", text="inlet at 41 C", severity="warning"))
     sampler = Identity(job=job, node=node_of(2), rank_reason="node", process_type="sampler")
     for gpu in range(4):
         heat = Metric(time=at(50), name="DCGM_FI_DEV_GPU_TEMP", value=60 + 10 * gpu, unit="C", device=f"nvidia{gpu}")

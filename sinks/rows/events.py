@@ -130,6 +130,11 @@ def _alerts(events: Sequence[Alert]) -> Columns:
         "name": [event.name for event in events],
         "text": [event.text for event in events],
         "severity": [event.severity for event in events],
+        "switch": [event.switch for event in events],
+        "storage": [event.storage for event in events],
+        "source": [event.source for event in events],
+        "status": [event.status for event in events],
+        "since": [event.time if event.since is None else event.since for event in events],
     }
 
 

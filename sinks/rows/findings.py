@@ -149,6 +149,11 @@ def _places(incident: Incident) -> dict[str, Any]:
         "scope_name": incident.scope.name,
         "scope_ranks": incident.scope.ranks,
         "scope_nodes": incident.scope.nodes,
+        "scope_devices": incident.scope.devices,
+        "scope_groups": incident.scope.groups,
+        "scope_switches": incident.scope.switches,
+        "scope_left_out": incident.scope.left_out,
+        "clocks": incident.clocks,
     }
 
 

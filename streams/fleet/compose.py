@@ -10,8 +10,8 @@ from schemas.ids import notification_key
 from schemas.results import Area, Evidence, Incident, JobIncident, Scope, Severity, Symptom
 from streams.fleet.failures import Failure, FleetReason
 from streams.fleet.together import Told
-from streams.incidents.compose import said_place
 from streams.incidents.resolution import said_status
+from streams.incidents.scope import said_place
 
 SHOWN_MEMBERS = 8
 LONGEST_PLACE = 200
@@ -77,8 +77,7 @@ def scope_of(failure: Failure, cluster: str) -> Scope:
         return Scope(kind="fleet", name=f"storage {failure.name}", nodes=failure.nodes)
     if failure.kind == "fleet":
         return Scope(kind="fleet", name=f"cluster {cluster}" if cluster else "the cluster")
-    name = failure.name if failure.kind == "node" else f"switch {failure.name}"
-    return Scope(kind=failure.kind, name=name, nodes=failure.nodes, devices=failure.devices)
+    return Scope(kind=failure.kind, name=failure.name, nodes=failure.nodes, devices=failure.devices)
 
 
 def _next_step(failure: Failure) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from schemas.results import Incident
-from streams.incidents.compose import evidence_of
 from streams.incidents.decision import ranks_of
+from streams.incidents.evidence import evidence_of
 from streams.incidents.opened import KEPT_TAKEN, Open, trimmed
 from streams.incidents.proving import One, Proof, Told, merged, one_of
 from streams.incidents.resolution import Resolution, goes_on

@@ -13,7 +13,7 @@ import msgspec
 from schemas.fleet import FleetReport, ReportedIncident, StorageComplaint
 from schemas.ids import stable_id
 from schemas.results import Incident, Symptom
-from streams.incidents.compose import said_place
+from streams.incidents.scope import said_place
 from streams.view import AttemptView
 
 SECOND = 1_000_000_000

@@ -22,16 +22,18 @@ from streams.library.comparing import ComparedState, Library, SettledState, comp
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
+from streams.stages.alarms import Placed, of_nodes, of_places, remembered, switches_of
 from streams.stages.observing import observed
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of, rank_of, users_of
 from streams.stages.told import told_by
 from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
-from streams.view import AttemptView, AttemptWindow, Changed, Fault
+from streams.view import Alarm, AttemptView, AttemptWindow, Changed, Fault
 
 STAGE = "job"
 MOST_UNCLAIMED = 1000
+MOST_NODES = 20_000
 SHOWN_ABSENT = 2
 LONGEST_NUMBER = 10
 
@@ -56,6 +58,7 @@ class JobState(msgspec.Struct, kw_only=True):
     ``past`` are its latest incidents, by which one of a later attempt is known to recur.
     ``description`` is what all of its workers have told of the job, whatever the attempt, ``settled`` by what of it
     those healthy jobs were chosen that it is held against.
+    ``alarms`` are the platform's, ``switches`` those that nodes hang under.
     """
 
     job: str
@@ -66,6 +69,8 @@ class JobState(msgspec.Struct, kw_only=True):
     past: list[Past] = []
     description: JobDescription | None = None
     settled: SettledState = msgspec.field(default_factory=SettledState)
+    alarms: list[Placed] = []
+    switches: dict[str, str] = {}
     idle: int = 0
     meta: JobMetaState = msgspec.field(default_factory=JobMetaState)
 
@@ -247,14 +252,22 @@ class JobKeeper:
             self._open_attempts(start, {one.attempt: [] for one in told.of_attempts})
         # It is mostly said before anything shows that there is an attempt.
         self._state.layout.update(told.layout)
+        oldest = end - self._config.idle_windows * self._config.window_ns
+        self._state.alarms = remembered(self._state.alarms, told.alerts, oldest)
+        self._state.switches = switches_of(told.switches, self._state.switches, MOST_NODES)
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
-        gpus = devices_of(views, ranked) if told.asks_for_devices else {}
+        gpus = (
+            devices_of(views, ranked)
+            if told.asks_for_devices or any(one.device for _, one in self._state.alarms)
+            else {}
+        )
         exits, sightings = self._claim(nodes, owners, end)
         windows = {}
         for name, view in views.items():
             own = ranked.get(name, [])
-            among = told.among(self._places(name, own))
+            places = self._places(name, own)
+            among = told.among(places)
             users = users_of(name, gpus)
             windows[name] = AttemptWindow(
                 job=self._state.job,
@@ -271,6 +284,11 @@ class JobKeeper:
                     for one, change in among.changes
                     if one.identity.rank is None or _attempt_of(one) == name
                 ],
+                alarms=[
+                    Alarm(node, alert, users.get((node, alert.device)) if alert.device else None)
+                    for node, alert in of_places(self._state.alarms, places)
+                ],
+                switches=of_nodes(self._state.switches, places),
                 nodes=among.measured,
                 users=users,
                 unplaced=[(one.node, fatal) for one, fatal in among.unplaced],

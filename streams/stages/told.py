@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.identity import Identity
-from schemas.results import Fatal, HardwareChange, Stop, Window
+from schemas.results import Fatal, HardwareChange, PlatformAlert, Stop, Window
 from streams.iterations import TIMED_NS
 from streams.lines.fatal import loses_a_peer
 from streams.packing import pack_of
@@ -25,7 +25,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     ``measured`` and ``nobodys`` are the windows of those that tell metrics of nodes, and what is the job's own word.
     ``of_attempts`` is who shows that there is an attempt, ``life`` when nodes were alive. ``stopped`` is when a window
     that knows no more said that the job was ended, ``stops`` are the words by which it was, ``launchers`` the nodes on
-    which any printed. ``changes`` are those of ranks as well.
+    which any printed. ``changes`` are those of ranks as well. ``alerts`` are the
+    platform's, and ``switches`` those that nodes hang under.
     """
 
     unplaced: list[tuple[Identity, Fatal]]
@@ -40,6 +41,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     stops: list[tuple[str, Stop]]
     launchers: list[str]
     layout: dict[str, int]
+    alerts: list[tuple[str, PlatformAlert]]
+    switches: list[tuple[str, str]]
 
     @property
     def asks_for_devices(self) -> bool:
@@ -84,6 +87,8 @@ def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> Told:
         stops=[(one.identity.node, stop) for one in nodes for stop in one.stops],
         launchers=sorted({one.identity.node for one in nodes if one.launcher}),
         layout={axis: size for one in nodes for axis, size in one.layout.items()},
+        alerts=[(one.identity.node, alert) for one in summaries for alert in one.alerts],
+        switches=[(one.identity.node, one.switch) for one in summaries if one.switch and one.identity.node],
     )
 
 

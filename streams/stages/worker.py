@@ -27,6 +27,7 @@ from streams.lines.series import NOTHING, report_of
 from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
 from streams.stages import node
+from streams.stages.alerts import Alerts
 from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
 from streams.stages.fatals import Fatals
 from streams.stages.sketches import Sketches
@@ -34,11 +35,13 @@ from streams.stages.stop_words import StopWords, StopWordsState
 from streams.stages.tail import tail_of
 from streams.stages.timelines import Timelines
 from streams.stages.watched import Watched
+from streams.switches import path_of_address
 
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
 MOST_NAMES = 512
 MOST_DEVICES = 64
+LONGEST_SWITCH = 256
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -94,6 +97,9 @@ class _Draft:
         self.timed = Timed()
         self.timelines = Timelines()
         self.sketches = Sketches()
+        self.alerts = Alerts()
+        self.switch = ""
+        self.shifted_ns = 0
         self.exits: list[results.Exit] = []
         self.reached = Reached()
         self.stacks: list[events.Stack] = []
@@ -185,6 +191,9 @@ def _summary(
         hardware=draft.hardware.changes,
         sketches=sketches,
         described=with_layout(draft.described, draft.layout, draft.world_size),
+        alerts=draft.alerts.kept,
+        switch=draft.switch,
+        shifted_ns=draft.shifted_ns,
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -192,6 +201,7 @@ def _summary(
 def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
     """By reason what was left out; ``stacks`` are those of further threads, and each part of the draft has its own."""
     left_out = {
+        "alerts": draft.alerts.left_out,
         "awaited sends": draft.reached.left_out,
         "fatals": draft.fatals.left_out,
         "hardware": draft.hardware.left_out,
@@ -256,14 +266,20 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.heartbeats += 1
             draft.pids.update(event.pids)
         case events.Topology():
-            draft.announced.append((event.pid, event.process_type))
+            draft.shifted_ns = event.shifted_ns or draft.shifted_ns
+            if event.pid or not (event.switch or event.shifted_ns):
+                draft.announced.append((event.pid, event.process_type))
             draft.world_size = event.world_size or draft.world_size
+            draft.switch = event.switch[:LONGEST_SWITCH] or draft.switch
+        case events.Alert():
+            draft.alerts.add(event)
         case events.Job():
             # What a configuration asks for is no proof of how the job really runs, or of whom to miss.
             if not event.source:
                 draft.layout.update(event.layout)
                 draft.world_size = event.world_size or draft.world_size
             draft.described = merged((draft.described, described_by(event)))
+            draft.switch = path_of_address(event.environment.get("SLURM_TOPOLOGY_ADDR", "")) or draft.switch
 
 
 def _node_line(

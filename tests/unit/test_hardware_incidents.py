@@ -58,7 +58,7 @@ def test_a_port_that_goes_down_warns_of_its_place_and_pages_nobody_while_the_job
     assert {one.severity for one in revisions} <= {"warning", "info"}
     assert all(one.suspects == [] for one in revisions)
     last = revisions[-1]
-    assert (last.scope.kind, last.scope.nodes, last.scope.devices) == ("device", ["node01"], ["mlx5_2:1"])
+    assert (last.scope.kind, last.scope.nodes, last.scope.devices) == ("nic", ["node01"], ["mlx5_2:1"])
     assert (last.severity, last.area, last.reason) == ("warning", "network", Reason.SURVIVED.value)
     assert told(last) == [f"port mlx5_2:1 of node01: is DOWN, was ACTIVE ({STATE})"]
 
@@ -82,7 +82,7 @@ def test_a_port_that_falls_to_a_lower_rate_warns_of_its_place() -> None:
     (incident,) = incidents(sampled(steady(ranks=4, seconds=60), "node01", RATE, "mlx5_2:1", {0: 50e9, 30: 25e9}))
     assert (incident.severity, incident.symptom, incident.suspects) == ("warning", "slowdown", [])
     assert incident.reason == Reason.PORT_SLOWER.value
-    assert (incident.scope.kind, incident.scope.nodes, incident.scope.devices) == ("device", ["node01"], ["mlx5_2:1"])
+    assert (incident.scope.kind, incident.scope.nodes, incident.scope.devices) == ("nic", ["node01"], ["mlx5_2:1"])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.incidents import book
 from streams.incidents.book import KEPT_SUPPORT, IncidentBook
-from streams.incidents.compose import SHOWN_SUPPORT
+from streams.incidents.evidence import SHOWN_SUPPORT
 from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState
 from streams.incidents.situation import QUIET_WINDOWS
 from streams.view import AttemptView, AttemptWindow, HealthyContrast

@@ -10,7 +10,10 @@ from detection_support import anomaly, at, closed, identity, new_view, situation
 
 from schemas.results import Anomaly, Incident, Scope, Suspect
 from streams.incidents.blame import decide
-from streams.incidents.compose import compose, evidence_of, said_place, said_symptom, scope_of
+from streams.incidents.compose import compose
+from streams.incidents.evidence import evidence_of
+from streams.incidents.scope import said_place, scope_of
+from streams.incidents.wording import said_symptom
 from streams.view import AttemptView
 
 PIPELINE = {"world": 12, "dp": 4, "cp": 1, "tp": 1, "pp": 3}

@@ -9,8 +9,9 @@ import pytest
 from rich.console import Console
 
 from producers.times import EARLIEST, SECOND
-from rankwatch.text import how_sure, print_incident, since, suspect_line, where
-from schemas.results import Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
+from rankwatch.page import card
+from rankwatch.text import SHOWN_SUSPECTS, how_sure, print_incident, since, suspect_line, suspect_lines, what, where
+from schemas.results import Evidence, Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 from streams.incidents.resolution import Resolution
 
 NAMED = Incident(
@@ -106,3 +107,49 @@ def test_what_is_said_of_one_is_said_of_each_of_several() -> None:
     assert how_sure(one) == "supported: one never enqueued what its group waits for; area data"
     two = msgspec.structs.replace(one, suspects=[*one.suspects, msgspec.structs.replace(one.suspects[0], rank=6)])
     assert how_sure(two) == "supported: each of these never enqueued what its group waits for; area data"
+
+
+WHOLE = msgspec.structs.replace(
+    NAMED,
+    scope=msgspec.structs.replace(NAMED.scope, groups=["pipeline stage 1"], switches=["s0.leaf1"]),
+    victims=Ranks(ranks="0-3"),
+    missing=Ranks(ranks="8"),
+    unobserved=Ranks(ranks="7"),
+    evidence=[Evidence(layer="stack", detector="d", start=0, end=1, text="rank 5 in load", peers="they wait")],
+    templates=[SuspiciousTemplate(id="a", text="retry", first_seen=0, ranks="5", axis="space")],
+    stacks=[MergedClass(process_type="trainer", thread="MainThread", text="rank 5 in a loader")],
+)
+ORDER = (
+    *("hang, data", "rank 5 on node02", "pipeline stage 1; switch s0.leaf1", "since", "score 0.90", "rank 5 in load"),
+    *("they wait", "retry", "ranks 0-3", "rank 8", "rank 7", "supported: a reason", "a step"),
+)
+"""What, where, since when, who on which evidence beside which peers, who suffers, is unseen, how sure, what next."""
+
+
+def test_an_incident_reads_in_one_order_as_text_and_on_a_page() -> None:
+    out = Console(record=True, file=io.StringIO(), width=200)
+    print_incident(out, WHOLE)
+    for shown in (out.export_text(), card(WHOLE, several=False)):
+        places = [shown.index(words) for words in ORDER]
+        assert places == sorted(places)
+
+
+def test_a_terminal_of_eighty_columns_is_enough() -> None:
+    out = Console(record=True, file=io.StringIO(), width=80, force_terminal=True)
+    print_incident(out, msgspec.structs.replace(WHOLE, next_step="look at this " * 40))
+    assert max(map(len, out.export_text().splitlines())) <= 80
+
+
+def test_the_area_is_said_with_the_symptom_unless_it_says_nothing_more() -> None:
+    assert [what(msgspec.structs.replace(NAMED, area=area)) for area in ("unknown", "network")] == [
+        "hang",
+        "hang, network",
+    ]
+    assert what(msgspec.structs.replace(NAMED, symptom="memory", area="memory")) == "memory"
+
+
+def test_of_very_many_suspects_the_first_are_told() -> None:
+    many = [msgspec.structs.replace(NAMED.suspects[0], rank=rank) for rank in range(10_240)]
+    lines = suspect_lines(msgspec.structs.replace(NAMED, suspects=many))
+    assert len(lines) == SHOWN_SUSPECTS + 1
+    assert lines[-1] == f"and {10_240 - SHOWN_SUSPECTS} more; --format json lists all"
