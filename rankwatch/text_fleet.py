@@ -15,7 +15,7 @@ def whose(incident: Incident) -> str:
     """``job run-7``, or of an incident of several jobs ``10 jobs of cluster a``."""
     if not is_fleet(incident):
         return f"job {incident.job}"
-    jobs = f"{len(incident.members)} jobs" if incident.members else "several jobs"
+    jobs = f"{len(_jobs(incident))} jobs" if incident.members else "several jobs"
     return f"{jobs} of cluster {incident.cluster}" if incident.cluster else jobs
 
 
@@ -35,9 +35,14 @@ def fleet_facts(incident: Incident, known: Memberships, *, several: bool) -> lis
 
 def jobs_of(incident: Incident) -> str:
     """The jobs of an incident of several, the first few by name."""
-    jobs = [member.job for member in incident.members]
+    jobs = _jobs(incident)
     shown = ", ".join(jobs[:SHOWN_JOBS])
     return f"{shown} and {len(jobs) - SHOWN_JOBS} more" if len(jobs) > SHOWN_JOBS else shown
+
+
+def _jobs(incident: Incident) -> list[str]:
+    """Each of its jobs once, in the order of their incidents."""
+    return list(dict.fromkeys(member.job for member in incident.members))
 
 
 def fleet_lines(incident: Incident, new: Sequence[Key], known: Memberships) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the two stages say: windows, progress, late, templates, anomalies, merged stacks, notices, incidents."""
+"""What rank and job stage say: windows, progress, late, templates, anomalies, merged stacks, notices, incidents."""
 
 from __future__ import annotations
 

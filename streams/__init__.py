@@ -1,1 +1,1 @@
-"""The log, ticks, windows, the two stages, detectors, incidents, replay."""
+"""The log, ticks, windows, the three stages, detectors, incidents, replay."""

@@ -1,4 +1,4 @@
-"""Settings of the two stages: frozen, validated once, units in the names."""
+"""Settings of the stages: frozen, validated once, units in the names."""
 
 from __future__ import annotations
 

@@ -44,6 +44,7 @@ def composed(
     scope = scope_of(failure, cluster)
     resolved = all(member.incident.status == "resolved" for member in members)
     first = members[0].incident
+    jobs = len({member.job for member in members})
     symptom = _most(([member.incident.symptom for member in members]), _SYMPTOMS)
     return Incident(
         id=incident_id,
@@ -59,7 +60,7 @@ def composed(
         status="resolved" if resolved else "open",
         resolution=OVER if resolved else "",
         onset=first.onset,
-        summary=f"{symptom} of {len(members)} jobs: {said_place(scope)} ({failure.verdict}; {failure.reason.value})",
+        summary=f"{symptom} of {jobs} jobs: {said_place(scope)} ({failure.verdict}; {failure.reason.value})",
         next_step=_next_step(failure),
         scope=scope,
         evidence=evidence_of(failure, published, context),
@@ -114,7 +115,7 @@ def evidence_of(failure: Failure, published: int, context: Sequence[str]) -> lis
     shown = [_piece(one) for one in failure.members[:SHOWN_MEMBERS]]
     rest = failure.members[SHOWN_MEMBERS:]
     start = failure.members[0].incident.onset
-    more = [f"{len(rest)} more jobs: {shortened(', '.join(one.job for one in rest), 300)}"] if rest else []
+    more = [f"{len(rest)} more incidents, of jobs {shortened(', '.join(one.job for one in rest), 300)}"] if rest else []
     others = [_others(failure)] if failure.kind in ("node", "switch") else []
     said = [
         Evidence(layer="platform", detector="fleet", start=start, end=max(published, start), text=text)

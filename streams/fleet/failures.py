@@ -139,7 +139,36 @@ def failures(seen: Seen) -> list[Failure]:
             if not failure.keys & taken:
                 found.append(failure)
                 taken |= failure.keys
-    return sorted(found, key=lambda one: (one.members[0].incident.onset, one.members[0].key))
+    return _series(sorted(found, key=lambda one: (one.members[0].incident.onset, one.members[0].key)))
+
+
+def _series(found: list[Failure]) -> list[Failure]:
+    """Failures of the same jobs at the same place as one: jobs that are restarted there fail there again and again."""
+    joined: list[Failure] = []
+    latest: dict[tuple[str, str, str], int] = {}
+    for one in found:
+        place = (one.kind, one.name, one.members[0].incident.symptom)
+        at = latest.get(place)
+        if one.name and at is not None and len(_jobs(joined[at]) & _jobs(one)) >= LEAST_JOBS:
+            joined[at] = _one_of(joined[at], one)
+        else:
+            latest[place] = len(joined)
+            joined.append(one)
+    return joined
+
+
+def _jobs(failure: Failure) -> set[str]:
+    return {member.job for member in failure.members}
+
+
+def _one_of(first: Failure, again: Failure) -> Failure:
+    """Both as one, as the latter is; what was supported once stays so."""
+    return msgspec.structs.replace(
+        again,
+        members=[*first.members, *again.members],
+        verdict="supported" if "supported" in (first.verdict, again.verdict) else again.verdict,
+        nodes=sorted({*first.nodes, *again.nodes}),
+    )
 
 
 def _bundles(told: list[Told], is_one: Callable[[Told, Told], bool], reach_ns: int) -> list[list[Told]]:

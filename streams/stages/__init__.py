@@ -1,1 +1,1 @@
-"""The two stages: what one rank did in a window, then what all ranks of a job did."""
+"""The three stages: what one rank did in a window, what all ranks of a job did, what jobs of a cluster share."""

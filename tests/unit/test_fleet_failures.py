@@ -48,6 +48,12 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         cluster(*shared("ab"), *[told(job, 5000, since=4000) for job in "cd"]),
         [("SAME_NODE", "node02", ["a", "b"]), ("SAME_NODE", "node02", ["c", "d"])],
     ),
+    "jobs that are restarted on one node and fail there again": (
+        cluster(
+            *shared("ab"), *[told(job, 1000, since=300, incident="again", attempt="1") for job in "ab"], told("c", 1010)
+        ),
+        [("SAME_NODE", "node02", ["a", "b", "a", "b", "c"])],
+    ),
     "two nodes at one time": (
         cluster(*shared("ab"), *shared("cd", "node07"), healthy=100),
         [("SAME_NODE", "node02", ["a", "b"]), ("SAME_NODE", "node07", ["c", "d"])],

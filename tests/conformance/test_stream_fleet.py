@@ -1,0 +1,116 @@
+"""Several jobs through the whole pipeline: what they share is told, however they are spread over partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from streams_support import (
+    JOBS,
+    RESULTS,
+    Script,
+    any_of,
+    at,
+    dying,
+    hanging,
+    recording_of,
+    records,
+    restarting,
+    run,
+    said,
+    written_log,
+)
+
+from producers.recording import Recording
+from schemas.events import Log
+from schemas.identity import NO_JOB, Identity
+from schemas.results import Incident
+
+
+def on_nodes_of_its_own(script: Script) -> Script:
+    """The job on nodes that are named after it."""
+    script.observations = [
+        msgspec.structs.replace(
+            one, identity=msgspec.structs.replace(one.identity, node=f"{script.job}-{one.identity.node}")
+        )
+        for one in script.observations
+    ]
+    return script
+
+
+def complaining(script: Script, node: str, server: str) -> Script:
+    """The kernel of a node of the job waits for a file server from second 40 on."""
+    kernel = Identity(job=script.job, node=node, rank_reason="log of a node", process_type="kernel")
+    for second in (40, 55):
+        text = f"nfs: server {server} not responding, still trying"
+        script.send(kernel, Log(time=at(second), stream="kernel", text=text, process_type="kernel"))
+    return script
+
+
+def held_up(job: str, server: str = "") -> Script:
+    """Rank 3, on the second node, stays in its data loader."""
+    script = on_nodes_of_its_own(hanging(job, 4))
+    return complaining(script, f"{job}-node01", server) if server else script
+
+
+def fleet(recording: Recording, partitions: int = 2) -> list[Incident]:
+    """The newest revision of each incident of several jobs."""
+    log = written_log(recording, partitions)
+    run(log)
+    assert records(log, "dead-letters") == []
+    found = sorted((one for one in records(log, "incidents") if one.job == NO_JOB), key=lambda one: one.revision)
+    return list({one.id: one for one in found}.values())
+
+
+def places(found: Sequence[Incident]) -> list[tuple[str, str, list[str]]]:
+    return [(one.scope.kind, one.scope.name, sorted(member.job for member in one.members)) for one in found]
+
+
+STORAGE = ("one", "two", "three")
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_jobs_that_wait_for_one_file_server_are_one_failure_of_it(partitions: int) -> None:
+    found = fleet(recording_of(*(held_up(job, "nas1") for job in STORAGE), held_up("other")), partitions)
+    assert places(found) == [("fleet", "storage NFS server nas1", sorted(STORAGE))]
+    (whole,) = found
+    assert (whole.area, whole.verdict, whole.severity) == ("data", "supported", "critical")
+    assert whole.scope.nodes == sorted(f"{job}-node01" for job in STORAGE)
+
+
+def test_jobs_that_hang_at_once_and_share_nothing_are_told_apart() -> None:
+    assert fleet(recording_of(held_up("one"), held_up("two"))) == []
+    assert fleet(recording_of(held_up("one", "nas1"), held_up("two", "nas2"))) == []
+    assert fleet(recording_of(on_nodes_of_its_own(dying("one")), on_nodes_of_its_own(dying("two")))) == []
+
+
+def test_jobs_on_one_node_that_fail_in_different_ways_are_told_apart() -> None:
+    assert fleet(recording_of(hanging("one", 4), restarting("two"))) == []
+
+
+def test_a_job_of_whose_cluster_nobody_knows_is_not_of_one_that_is_known() -> None:
+    script = dying("one")
+    script.observations = [
+        msgspec.structs.replace(one, identity=msgspec.structs.replace(one.identity, cluster="east"))
+        for one in script.observations
+    ]
+    assert fleet(recording_of(script, dying("two"))) == []
+
+
+def test_what_the_jobs_share_depends_on_nothing_but_the_log() -> None:
+    recording = recording_of(*(held_up(job, "nas1") for job in STORAGE[:2]))
+    expected = written_log(recording, 3)
+    run(expected)
+    for seed in range(3):
+        log = written_log(recording, 3)
+        run(log, choose=any_of(seed, most=1 + 20 * seed))
+        assert said(log, RESULTS) == said(expected, RESULTS)
+
+
+def test_a_fault_of_one_node_is_one_failure_with_its_history() -> None:
+    log = written_log(JOBS["one node"](), 2)
+    run(log)
+    (whole,) = [one for one in records(log, "incidents") if one.job == NO_JOB]
+    assert places([whole]) == [("node", "node00", ["dead-0", "dead-1", "dead-2"])]
+    assert [(one.node, one.counted) for one in records(log, "node.history")] == [("node00", 1)]
