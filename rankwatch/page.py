@@ -19,7 +19,7 @@ from rankwatch.text import (
 )
 from schemas.results import Anomaly, Incident
 from streams.incidents.compose import said_symptom
-from streams.incidents.resolution import said_status
+from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -91,7 +91,9 @@ def _card(incident: Incident, several: bool) -> str:
     facts += [("stacks", line) for line in stack_lines(incident)]
     facts += [("how sure", how_sure(incident))]
     facts += [("healthy jobs", f"held against library {incident.library}")] if incident.library else []
-    facts += [(said_status(incident.resolution), incident.resolution)] if incident.resolution else []
+    facts += [("again", said_recurrence(incident.recurs))] if incident.recurs else []
+    why = said_resolution(incident.resolution, incident.merged_into)
+    facts += [(said_status(incident.resolution), why)] if incident.resolution else []
     facts += [("next", incident.next_step)]
     symptom = said_symptom(incident.symptom, incident.reason, incident.scope)
     listed = "".join(f"<dt>{label}</dt><dd>{escape(text)}</dd>" for label, text in facts)

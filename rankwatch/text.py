@@ -13,7 +13,7 @@ from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
-from streams.incidents.resolution import said_status
+from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.judged import judged, said
 from streams.report import differences, moment
 
@@ -114,8 +114,10 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     for number, template in enumerate(incident.templates):
         yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {AXES[template.axis]})"
     yield "sure", how_sure(incident)
+    if incident.recurs:
+        yield "again", said_recurrence(incident.recurs)
     if incident.resolution:
-        yield said_status(incident.resolution), incident.resolution
+        yield said_status(incident.resolution), said_resolution(incident.resolution, incident.merged_into)
     yield "next", incident.next_step
 
 
@@ -193,7 +195,8 @@ def headline(incident: Incident) -> Text:
     line.append(f"  [{', '.join(layers)}]", style="dim")
     if incident.status == "resolved":
         status = said_status(incident.resolution)
-        line.append(f"  [{status}: {printable(incident.resolution)}]", style="green" if status == "resolved" else "")
+        why = said_resolution(incident.resolution, incident.merged_into)
+        line.append(f"  [{status}: {printable(why)}]", style="green" if status == "resolved" else "")
     line.append(f"  {incident.id}", style="dim")
     return line
 

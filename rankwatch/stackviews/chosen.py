@@ -61,7 +61,9 @@ def chosen(attempt: Attempt, incidents: Sequence[Incident], anomalies: Sequence[
     """The attempt in its last standstill, or as it was last seen; incidents and anomalies are its own."""
     last = max((stack.time for _, stack in attempt.stacks if not untimed(stack)), default=0)
     hangs = [one.onset for one in incidents if one.symptom == "hang" and not one.merged_into]
-    since = max(hangs, default=None)
+    # Who was slow before held the job up before it stood still: an incident of both began with that.
+    stalls = [one.onset for one in anomalies if one.detector == "no_iteration" and one.severity != "info"]
+    since = max([*hangs, *(one for one in stalls if hangs and one > min(hangs))], default=None)
     newest = Chosen(why="newest", samples=[], first=None, last=None, since=since)
     if since is not None:
         until, bound = _bound(attempt, anomalies, since) or (None, "")

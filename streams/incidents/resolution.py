@@ -82,6 +82,26 @@ def goes_on(resolution: str) -> bool:
     return resolution in _WELL
 
 
+def said_resolution(resolution: str, merged_into: str) -> str:
+    """Why an incident is over, and of which other it is part.
+
+    >>> said_resolution("it proved to be part of another incident", "ab12")
+    'it proved to be part of another incident, ab12'
+    """
+    return f"{resolution}, {merged_into}" if merged_into else resolution
+
+
+def said_recurrence(recurs: int) -> str:
+    """How often earlier attempts had an incident like this one, empty for never.
+
+    >>> said_recurrence(1), said_recurrence(12)
+    ('an earlier attempt had one like it', '12 earlier attempts had one like it')
+    """
+    if not recurs:
+        return ""
+    return "an earlier attempt had one like it" if recurs == 1 else f"{recurs} earlier attempts had one like it"
+
+
 def said_status(resolution: str) -> str:
     """The status of an incident in a word for people: open, resolved, merged, or over because its attempt is.
 
