@@ -12,8 +12,10 @@ from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook
+from streams.incidents.groups import awaiting_turn, wait_for_others
 from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
+from streams.incidents.revising import Draft
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -109,7 +111,12 @@ class JobKeeper:
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
         for name in sorted(self._attempts):
-            outputs += self._close_attempt(self._attempts[name], windows[name])
+            self._see(self._attempts[name], windows[name])
+        drafts = {}
+        for name in sorted(self._attempts):
+            told, drafts[name] = self._contrast(self._attempts[name], windows[name])
+            outputs += told
+        outputs += [self._out("incidents", self._state.job, one, end) for one in self._publish(drafts, windows)]
         ended = self._forget_idle(windows)
         return outputs + [self._out("incidents", self._state.job, one, end) for one in ended]
 
@@ -121,7 +128,7 @@ class JobKeeper:
             if attempt.state.idle > self._config.idle_windows:
                 window = self._contrasted(attempt.state.view, windows[name])
                 revisions = attempt.incidents.end(attempt.state.view, window, partial(self._suspicious, window))
-                ended += [self._in_series(attempt, one) for one in revisions]
+                ended += [self._in_series(name, one) for one in revisions]
                 del self._attempts[name]
                 self._templates.forget(name)
         return ended
@@ -129,29 +136,55 @@ class JobKeeper:
     def _out(self, topic: str, key: str, record: msgspec.Struct, time: int) -> Output:
         return Output(topic=topic, key=key, record=record, time=time)
 
-    def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> list[Output]:
-        view = attempt.state.view
+    def _see(self, attempt: _Attempt, window: AttemptWindow) -> None:
+        """Take a window into the attempt's view, before anything of any attempt is judged."""
         signs = bool(window.summaries or window.sightings or window.nobodys is not None)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
-        view.update(window)
+        attempt.state.view.update(window)
         self._templates.note(window.attempt, window.printed)
+
+    def _contrast(self, attempt: _Attempt, window: AttemptWindow) -> tuple[list[Output], list[Draft]]:
+        """What the detectors find in a window, and what would be said of the attempt's incidents by that."""
+        view = attempt.state.view
         window = self._contrasted(view, window)
-        anomalies, failures = observed(attempt.detectors, view, window, STAGE)
+        found, failures = observed(attempt.detectors, view, window, STAGE)
+        anomalies, waits = awaiting_turn(found, view, self._other_groups(view.attempt), window.end)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
-        closed = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
-        revisions = [self._in_series(attempt, one) for one in closed]
-        told = (("anomalies", anomalies), ("merged.stacks", attempt.anew(stacks)), ("incidents", revisions))
-        outputs = [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
-        return failures + outputs
+        drafts = attempt.incidents.drafts(view, window, anomalies, partial(self._suspicious, window), stacks)
+        told = (("anomalies", [*anomalies, *waits]), ("merged.stacks", attempt.anew(stacks)))
+        return failures + [
+            self._out(topic, self._state.job, one, window.end) for topic, of in told for one in of
+        ], drafts
 
-    def _in_series(self, attempt: _Attempt, incident: Incident) -> Incident:
+    def _publish(self, drafts: dict[str, list[Draft]], windows: dict[str, AttemptWindow]) -> list[Incident]:
+        """The revisions of all attempts, once it is known which group of workers only waits for another."""
+        by_group: dict[str, list[Draft]] = {}
+        for name, of in drafts.items():
+            by_group.setdefault(_group_of(name), []).extend(of)
+        if len(by_group) > 1:
+            now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
+            ids = {one.id for one in now}
+            wait_for_others(by_group, [*(one for one in self._state.past if one.id not in ids), *now])
+        return [
+            self._in_series(name, one)
+            for name, of in drafts.items()
+            for one in self._attempts[name].incidents.publish(of, windows[name])
+        ]
+
+    def _other_groups(self, name: str) -> list[AttemptView]:
+        """The views of the other groups of workers, without attempts that were given up."""
+        others = [one.state.view for other, one in self._attempts.items() if _group_of(other) != _group_of(name)]
+        return [view for view in others if view.superseded is None]
+
+    def _in_series(self, name: str, incident: Incident) -> Incident:
         """The revision with how often earlier attempts of the same workers had one like it."""
-        name = attempt.state.view.attempt
-        errors = attempt.incidents.errors.get(incident.id, [])
-        one = past_of(incident, errors, _group_of(name), self._order(name))
-        said, self._state.past = with_series(incident, one, self._state.past)
+        errors = self._attempts[name].incidents.errors.get(incident.id, [])
+        said, self._state.past = with_series(incident, self._remembered(name, incident, errors), self._state.past)
         return said
+
+    def _remembered(self, name: str, incident: Incident, errors: list[str]) -> Past:
+        return past_of(incident, errors, _group_of(name), self._order(name))
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
         """The window with what tells the attempt from healthy jobs, where it is known what those print."""
