@@ -1,4 +1,4 @@
-"""Incidents under hostile input: many at once, very many ranks, findings that contradict each other, endless restarts."""
+"""Incidents under hostile input: many at once, very many ranks, findings that contradict each other, restarts."""
 
 from __future__ import annotations
 
