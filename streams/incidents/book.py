@@ -62,6 +62,17 @@ class IncidentBook:
 
         ``stacks`` is where everybody is, while the attempt stands still.
         """
+        return self.publish(self.drafts(view, window, anomalies, suspicious, stacks), window)
+
+    def drafts(
+        self,
+        view: AttemptView,
+        window: AttemptWindow,
+        anomalies: list[Anomaly],
+        suspicious: Suspicious,
+        stacks: MergedStacks | None = None,
+    ) -> list[Draft]:
+        """Join or open, and decide anew: what would be said of each incident if it were the only one."""
         self._join([one for one in anomalies if not is_supporting(one.detector) and not stands_beside(one)], view)
         if has_timers(view, window):
             self.state.timed = window.end
@@ -71,16 +82,13 @@ class IncidentBook:
         for incident in self.state.incidents:
             if stacks is not None and incident.family == STANDSTILL:
                 incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
-        drafts = [
-            self._draft(self._resumed(one, view, window), view, window, suspicious)
-            for one in list(self.state.incidents)
-        ]
-        return self._publish(drafts, view, window)
+        resumed = [self._resumed(one, view, window) for one in list(self.state.incidents)]
+        return [self._draft(one, view, window, suspicious) for one in resumed]
 
     def end(self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious) -> list[Incident]:
         """The attempt is forgotten: its open incidents end, since nothing is heard of it any more."""
         drafts = [self._draft(one, view, window, suspicious, ending=True) for one in list(self.state.incidents)]
-        revisions = self._publish(drafts, view, window)
+        revisions = self.publish(drafts, window)
         self.state.incidents = []
         return revisions
 
@@ -174,7 +182,7 @@ class IncidentBook:
             return says
         return msgspec.structs.replace(says, notification_key=stable_id("notification", says.job, says.id))
 
-    def _publish(self, drafts: Sequence[Draft], view: AttemptView, window: AttemptWindow) -> list[Incident]:
+    def publish(self, drafts: Sequence[Draft], window: AttemptWindow) -> list[Incident]:
         """Say what changed once it is known which of them prove one; what is over is no longer kept as open."""
         revisions: list[Incident] = []
         self.errors = {}

@@ -21,27 +21,37 @@ _OF_RESTED = frozenset({Proof.SLOW_THEN_STANDS, Proof.GREW_THEN_FAILED, Proof.GR
 
 def merged_revisions(drafts: Sequence[Draft], rested: Sequence[Open]) -> Iterator[tuple[Open, Incident]]:
     """What is to be said of each incident, the parts of others before those; sets which are over."""
+    yield from (_outside(draft) for draft in drafts if draft.incident.outside)
+    drafts = [draft for draft in drafts if not draft.incident.outside]
     proofs = _proofs(drafts)
     by_id = {draft.says.id: draft for draft in drafts}
     former = list(_former(drafts, rested, proofs))
     for incident, says, into in former:
-        _take(by_id[into], incident, says, incident.latest or says, earlier=False)
+        take(by_id[into], incident, says, incident.latest or says, earlier=False)
         yield incident, says
     for draft in drafts:
         proof = proofs.get(draft.says.id)
         draft.incident.merged = proof.stays if proof else ""
         if proof is not None:
-            _take(by_id[proof.stays], draft.incident, draft.says, draft.says, earlier=proof.earlier)
-            said = _part(draft.says, proof.stays)
+            take(by_id[proof.stays], draft.incident, draft.says, draft.says, earlier=proof.earlier)
             draft.is_over = bool(draft.says.resolution) or bool(by_id[proof.stays].says.resolution)
-            # What is part of another says so once, whatever is found of it since.
-            latest = draft.incident.latest
-            kept = latest is not None and latest.merged_into == proof.stays
-            yield draft.incident, latest if latest is not None and kept else said
+            yield draft.incident, _said_once(draft, proof.stays)
     for draft in drafts:
         if draft.says.id not in proofs:
             draft.is_over = bool(draft.says.resolution)
             yield draft.incident, _with_taken(draft)
+
+
+def _outside(draft: Draft) -> tuple[Open, Incident]:
+    """What is said of one that is part of an incident of another group of workers."""
+    draft.is_over = bool(draft.says.resolution)
+    return draft.incident, _said_once(draft, draft.incident.outside)
+
+
+def _said_once(draft: Draft, stays: str) -> Incident:
+    """What is part of another says so once, whatever is found of it since."""
+    latest = draft.incident.latest
+    return latest if latest is not None and latest.merged_into == stays else _part(draft.says, stays)
 
 
 def _proofs(drafts: Sequence[Draft]) -> dict[str, One]:
@@ -106,7 +116,7 @@ def _part(says: Incident, stays: str) -> Incident:
     )
 
 
-def _take(whole: Draft, part: Open, says: Incident, worst: Incident, *, earlier: bool) -> None:
+def take(whole: Draft, part: Open, says: Incident, worst: Incident, *, earlier: bool) -> None:
     """Take over what the part shows, and its onset where it began with that."""
     own = {one.id for one in whole.incident.anomalies}
     known = {one.id for one in whole.incident.took}

@@ -22,8 +22,9 @@ class Open(msgspec.Struct, kw_only=True):
     ``told`` the end of the window in which they last said how long their own work takes. ``quiet`` counts the windows
     since it last showed, ``lull`` is for how long it once did not and was not over (ns), ``flaps`` how often it was
     over and showed again. ``passed``: the job has gone on for a while after all of it. ``reasons`` are all that blame
-    has given. ``merged`` is the incident that it proved to be part of, ``took`` are findings of those that proved to be
-    part of this one, ``began`` the onset that it has from them (ns), null where it has its own.
+    has given. ``merged`` is the incident that it proved to be part of, ``outside`` that of another group of workers.
+    ``took`` are findings of those that proved to be part of this one, ``began`` the onset that it has from them (ns),
+    null where it has its own.
     """
 
     first: str
@@ -40,6 +41,7 @@ class Open(msgspec.Struct, kw_only=True):
     passed: bool = False
     reasons: list[str] = []
     merged: str = ""
+    outside: str = ""
     took: list[Anomaly] = []
     began: int | None = None
 

@@ -12,10 +12,12 @@ import msgspec
 
 from schemas.results import Incident
 from streams.incidents.decision import ranks_of
+from streams.incidents.resolution import goes_on
 
 MOST_PAST = 32
 """Incidents of a job that are remembered; of a series the latest knows how many there were."""
 MOST_PLACES = 64
+_STOPS = ("hang", "crash", "memory")
 
 
 class Likeness(Enum):
@@ -38,7 +40,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
     ``order`` is that of its attempt within its ``group`` of workers, by number and beginning. ``errors`` are signatures
     of what those printed who failed. ``key`` is the key of the alert of the first of its series, ``recurs`` how many
-    like it there were before.
+    like it there were before. ``failed``: it names for certain who stopped or failed, and the attempt did not go on.
     """
 
     id: str
@@ -50,6 +52,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[str]
     key: str
     recurs: int
+    onset: int = 0
+    failed: bool = False
 
 
 def likeness(one: Past, other: Past) -> Likeness:
@@ -77,6 +81,8 @@ def past_of(incident: Incident, errors: Sequence[str], group: str, order: tuple[
         errors=sorted(set(errors))[:MOST_PLACES],
         key=incident.notification_key,
         recurs=0,
+        onset=incident.onset,
+        failed=incident.verdict == "supported" and incident.symptom in _STOPS and not goes_on(incident.resolution),
     )
 
 

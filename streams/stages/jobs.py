@@ -7,15 +7,16 @@ from functools import partial
 
 import msgspec
 
-from schemas.comparison import Comparison
 from schemas.jobs import JobDescription
 from schemas.results import Anomaly, Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook
+from streams.incidents.groups import awaiting_turn, wait_for_others
 from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
+from streams.incidents.revising import Draft
 from streams.job_description import merged
 from streams.job_meta import JobMeta, JobMetaState
 from streams.library.comparing import ComparedState, Library, SettledState, compared, settle
@@ -99,6 +100,15 @@ class _Attempt:
         return msgspec.structs.replace(self.state, view=folded(self.state.view))
 
 
+class _Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a window shows of one attempt, and what would be said of its incidents."""
+
+    outputs: list[Output]
+    drafts: list[Draft]
+    window: AttemptWindow
+    anomalies: list[Anomaly]
+
+
 class JobKeeper:
     """Takes a job's windows in order; ``known`` is what healthy jobs print, where that was learned."""
 
@@ -140,7 +150,12 @@ class JobKeeper:
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
         for name in sorted(self._attempts):
-            outputs += self._close_attempt(self._attempts[name], windows[name])
+            self._see(self._attempts[name], windows[name])
+        seen = {name: self._contrast(self._attempts[name], windows[name]) for name in sorted(self._attempts)}
+        outputs += [output for one in seen.values() for output in one.outputs]
+        revisions = self._publish({name: one.drafts for name, one in seen.items()}, windows)
+        outputs += [self._out("incidents", self._state.job, one, end) for one in revisions]
+        outputs += self._comparisons(seen, revisions, end)
         ended = self._forget_idle(windows)
         outputs += [self._out("incidents", self._state.job, one, end) for one in ended]
         meta = self._meta.close(end, summaries, self._left, unavailable=unavailable)
@@ -163,7 +178,7 @@ class JobKeeper:
             if attempt.state.idle > self._config.idle_windows:
                 window = self._contrasted(attempt.state.view, windows[name])
                 revisions = attempt.incidents.end(attempt.state.view, window, partial(self._suspicious, window))
-                ended += [self._in_series(attempt, one) for one in revisions]
+                ended += [self._in_series(name, one) for one in revisions]
                 del self._attempts[name]
                 self._templates.forget(name)
         return ended
@@ -171,35 +186,54 @@ class JobKeeper:
     def _out(self, topic: str, key: str, record: msgspec.Struct, time: int) -> Output:
         return Output(topic=topic, key=key, record=record, time=time)
 
-    def _close_attempt(self, attempt: _Attempt, window: AttemptWindow) -> list[Output]:
-        view = attempt.state.view
+    def _see(self, attempt: _Attempt, window: AttemptWindow) -> None:
+        """Take a window into the attempt's view, before anything of any attempt is judged."""
         signs = bool(window.summaries or window.sightings or window.nobodys is not None)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
-        view.update(window)
+        attempt.state.view.update(window)
         self._templates.note(window.attempt, window.printed)
+
+    def _contrast(self, attempt: _Attempt, window: AttemptWindow) -> _Seen:
+        """What the detectors find in a window, and what would be said of the attempt's incidents by that."""
+        view = attempt.state.view
         window = self._contrasted(view, window)
-        anomalies, failures = observed(attempt.detectors, view, window, STAGE)
+        found, failures = observed(attempt.detectors, view, window, STAGE)
+        anomalies, waits = awaiting_turn(found, view, self._other_groups(view.attempt), window.end)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
-        closed = attempt.incidents.close(view, window, anomalies, partial(self._suspicious, window), stacks)
-        revisions = [self._in_series(attempt, one) for one in closed]
-        beside = self._beside(attempt, window, anomalies, revisions)
-        told = (
-            ("anomalies", anomalies),
-            ("merged.stacks", attempt.anew(stacks)),
-            ("incidents", revisions),
-            ("comparisons", beside),
-        )
-        outputs = [self._out(topic, self._state.job, one, window.end) for topic, found in told for one in found]
-        return failures + outputs
+        drafts = attempt.incidents.drafts(view, window, anomalies, partial(self._suspicious, window), stacks)
+        told = (("anomalies", [*anomalies, *waits]), ("merged.stacks", attempt.anew(stacks)))
+        outputs = [self._out(topic, self._state.job, one, window.end) for topic, of in told for one in of]
+        return _Seen(outputs=[*failures, *outputs], drafts=drafts, window=window, anomalies=anomalies)
 
-    def _in_series(self, attempt: _Attempt, incident: Incident) -> Incident:
+    def _publish(self, drafts: dict[str, list[Draft]], windows: dict[str, AttemptWindow]) -> list[Incident]:
+        """The revisions of all attempts, once it is known which group of workers only waits for another."""
+        by_group: dict[str, list[Draft]] = {}
+        for name, of in drafts.items():
+            by_group.setdefault(_group_of(name), []).extend(of)
+        if len(by_group) > 1:
+            now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
+            ids = {one.id for one in now}
+            wait_for_others(by_group, [*(one for one in self._state.past if one.id not in ids), *now])
+        return [
+            self._in_series(name, one)
+            for name, of in drafts.items()
+            for one in self._attempts[name].incidents.publish(of, windows[name])
+        ]
+
+    def _other_groups(self, name: str) -> list[AttemptView]:
+        """The views of the other groups of workers, without attempts that were given up."""
+        others = [one.state.view for other, one in self._attempts.items() if _group_of(other) != _group_of(name)]
+        return [view for view in others if view.superseded is None]
+
+    def _in_series(self, name: str, incident: Incident) -> Incident:
         """The revision with how often earlier attempts of the same workers had one like it."""
-        name = attempt.state.view.attempt
-        errors = attempt.incidents.errors.get(incident.id, [])
-        one = past_of(incident, errors, _group_of(name), self._order(name))
-        said, self._state.past = with_series(incident, one, self._state.past)
+        errors = self._attempts[name].incidents.errors.get(incident.id, [])
+        said, self._state.past = with_series(incident, self._remembered(name, incident, errors), self._state.past)
         return said
+
+    def _remembered(self, name: str, incident: Incident, errors: list[str]) -> Past:
+        return past_of(incident, errors, _group_of(name), self._order(name))
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
         """The window with what tells the attempt from healthy jobs, where it is known what those print."""
@@ -208,15 +242,15 @@ class JobKeeper:
         contrast = self._known.contrast(self._templates, view)
         return msgspec.structs.replace(window, contrast=contrast)
 
-    def _beside(
-        self, attempt: _Attempt, window: AttemptWindow, anomalies: list[Anomaly], revisions: list[Incident]
-    ) -> list[Comparison]:
-        """What is new of the attempt beside the jobs of the library, where there is one."""
+    def _comparisons(self, seen: Mapping[str, _Seen], revisions: list[Incident], end: int) -> list[Output]:
+        """What is new of the attempts beside the jobs of the library, where there is one."""
         if self._library is None:
             return []
-        state = attempt.state.compared
-        found = compared(state, self._state.settled, self._library, window, anomalies, revisions)
-        return [] if found is None else [found]
+        found = []
+        for name, one in seen.items():
+            state, own = self._attempts[name].state.compared, [of for of in revisions if of.attempt == name]
+            found.append(compared(state, self._state.settled, self._library, one.window, one.anomalies, own))
+        return [self._out("comparisons", self._state.job, one, end) for one in found if one is not None]
 
     def _suspicious(
         self, window: AttemptWindow, view: AttemptView, onset: int, suspects: list[int], backed: Mapping[str, Axis]

@@ -89,10 +89,11 @@ def test_what_a_suspect_is_in_a_hang_is_said() -> None:
     assert suspect_line(stopped) == "rank 5 on node02, score 0.90, stopped device: a reason"
 
 
+_SAID = dict.fromkeys(("ITERATES", "GOES_ON", "QUIET"), "resolved") | {"MERGED": "merged"}
+
+
 @pytest.mark.parametrize(
-    ("resolution", "status"),
-    [(one.value, "resolved" if one.name in ("ITERATES", "GOES_ON", "QUIET") else "over") for one in Resolution]
-    + [("", "open")],
+    ("resolution", "status"), [(one.value, _SAID.get(one.name, "over")) for one in Resolution] + [("", "open")]
 )
 def test_of_a_job_that_is_dead_it_is_not_said_that_its_incident_is_resolved(resolution: str, status: str) -> None:
     out = Console(record=True, file=io.StringIO(), width=200)
@@ -100,6 +101,15 @@ def test_of_a_job_that_is_dead_it_is_not_said_that_its_incident_is_resolved(reso
     shown = out.export_text()
     assert f"supported, {status}" in shown
     assert ("resolved" in shown) == (status == "resolved")
+
+
+def test_of_which_other_one_is_part_and_how_often_it_came_before_is_said() -> None:
+    out = Console(record=True, file=io.StringIO(), width=200)
+    part = {"status": "resolved", "resolution": Resolution.MERGED.value, "merged_into": "ab12", "recurs": 3}
+    print_incident(out, msgspec.structs.replace(NAMED, **part))
+    shown = out.export_text()
+    assert "it proved to be part of another incident, ab12" in shown
+    assert "3 earlier attempts had one like it" in shown
 
 
 def test_what_is_said_of_one_is_said_of_each_of_several() -> None:

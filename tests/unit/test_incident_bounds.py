@@ -1,0 +1,168 @@
+"""Incidents under hostile input: many at once, very many ranks, findings that contradict each other, restarts."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from detection_support import (
+    S,
+    anomaly,
+    at,
+    closed,
+    healthy,
+    identity,
+    known_fatal,
+    new_view,
+    still,
+    summary,
+    traceback,
+)
+
+from schemas.codec import encode
+from schemas.results import Anomaly, Incident, Window
+from streams.config import StreamConfig
+from streams.incidents.book import IncidentBook
+from streams.incidents.flaps import MOST_RESTED
+from streams.incidents.joining import MOST_OPEN
+from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, IncidentBookState
+from streams.incidents.recurrence import MOST_PAST
+from streams.stages.jobs import JobKeeper, JobState
+
+MOST_BYTES = 1_000_000
+"""What a record of the topic may take, at least."""
+
+
+def bounded(state: IncidentBookState) -> None:
+    assert len(state.incidents) <= MOST_OPEN + 3
+    assert len(state.rested) <= MOST_RESTED
+    for one in [*state.incidents, *state.rested]:
+        assert len(one.anomalies) <= 2 * KEPT_ANOMALIES
+        assert len(one.took) <= KEPT_TAKEN
+        assert len(one.reasons) <= 100
+
+
+def test_a_hundred_faults_that_a_job_lives_through_stay_within_bounds_and_so_does_what_is_said() -> None:
+    view, state, said = new_view(), IncidentBookState(), 0
+    view.update(healthy(200))
+    for number in range(24):
+        start = 10.0 + 10 * number
+        window = healthy(200, start, int(start) + 1)
+        view.update(window)
+        # Each rank's node reports its fault again and again.
+        faults = [
+            anomaly("rank_fault", [rank], start=start, subject=str(rank), area="hardware") for rank in range(0, 200, 2)
+        ]
+        said += len(IncidentBook(state).close(view, window, faults, lambda *_: []))
+        state = msgspec.json.decode(msgspec.json.encode(state), type=IncidentBookState)
+        bounded(state)
+    assert 1 <= said <= 24 * (MOST_OPEN + 3)
+
+
+@pytest.mark.parametrize("grounds", ["own_error", "outside_communication", "slow_and_changed", "own_series"])
+def test_an_incident_of_all_ranks_of_a_large_job_fits_its_topic_and_is_said_once(grounds: str) -> None:
+    ranks = 10_240
+    view, state = new_view(), IncidentBookState()
+    view.update(closed([summary(rank, 0, who=identity(rank, 8)) for rank in range(ranks)]))
+    revisions = []
+    for number in range(3):
+        start = 10.0 + 10 * number
+        window = closed([], start)
+        view.update(window)
+        found = anomaly(grounds, range(ranks), list(range(ranks)), start=start, onset=5, per_node=8)
+        revisions += IncidentBook(state).close(view, window, [found], lambda *_: [])
+    assert 1 <= len(revisions) <= 3
+    assert all(len(encode(one)) < MOST_BYTES for one in revisions)
+
+
+_GROUNDS = (
+    "own_error",
+    "own_death",
+    "cascade",
+    "no_iteration",
+    "outside_communication",
+    "never_enqueued",
+    "node_fault",
+    "rank_fault",
+    "memory_growth",
+    "slow_and_changed",
+    "rotating",
+    "job_shift",
+    "own_series",
+    "after_reduction",
+    "told_to_end",
+)
+
+
+def drawn(dice: random.Random, start: float) -> list[Anomaly]:
+    """Findings of one window of which each contradicts the others."""
+    found = []
+    for number in range(dice.randrange(6)):
+        ranks = dice.sample(range(8), dice.choice([0, 1, 1, 1, 3]))
+        onset = start + dice.uniform(-30, 10)
+        found.append(
+            anomaly(dice.choice(_GROUNDS), ranks, [dice.randrange(8)], start=start, onset=onset, subject=str(number))
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_findings_that_contradict_each_other_break_nothing(seed: int) -> None:
+    def told(cut: int | None) -> list[Incident]:
+        dice, view, state = random.Random(seed), new_view(), IncidentBookState()
+        view.update(healthy(8))
+        revisions: list[Incident] = []
+        for number in range(60):
+            start = 10.0 + 10 * number
+            iterates = dice.random() < 0.5
+            window = healthy(8, start, int(start) + 1) if iterates else still(8, start)
+            view.update(window)
+            if number == cut:
+                state = msgspec.json.decode(msgspec.json.encode(state), type=IncidentBookState)
+            revisions += IncidentBook(state).close(view, window, drawn(dice, start), lambda *_: [])
+            bounded(state)
+        return revisions
+
+    whole = told(None)
+    assert told(30) == whole
+    by_id: dict[str, list[Incident]] = {}
+    for one in whole:
+        by_id.setdefault(one.id, []).append(one)
+    for revisions in by_id.values():
+        assert [one.revision for one in revisions] == list(range(1, len(revisions) + 1))
+    for one in whole:
+        # Of whom one is part is an incident, another, and not over by being part of it in turn.
+        assert one.merged_into != one.id
+        assert not one.merged_into or one.merged_into in by_id
+        assert (one.status == "resolved") == bool(one.resolution)
+
+
+CONFIG = StreamConfig(idle_windows=12)
+
+
+def restart(number: int) -> tuple[int, list[Window]]:
+    """What an attempt does in its only window: rank 2 fails by an error of its own, which is new in each."""
+    start = 60.0 * number
+    error = known_fatal(traceback(f"ValueError: bad shard {number}"), at(start + 5))
+    who = [msgspec.structs.replace(identity(rank), attempt=str(number)) for rank in range(4)]
+    fails = [summary(rank, start, who=who[rank], fatals=[error] if rank == 2 else []) for rank in range(4)]
+    return at(start + 10), fails
+
+
+def test_a_job_that_restarts_every_minute_stays_within_bounds() -> None:
+    keeper = JobKeeper(JobState(job="job1"), CONFIG)
+    sizes, said = [], []
+    for number in range(160):
+        end, windows = restart(number)
+        for later in range(6):
+            outputs = keeper.close(end + later * 10 * S, windows if later == 0 else [], unavailable=False)
+            said += [one.record for one in outputs if isinstance(one.record, Incident)]
+        if number % 40 == 39:
+            state = keeper.written()
+            assert len(state.past) <= MOST_PAST
+            sizes.append(len(msgspec.json.encode(state)))
+            keeper = JobKeeper(state, CONFIG)
+    assert sizes[-1] < 1.2 * sizes[1]
+    assert max(one.recurs for one in said) == 159
+    assert len({one.notification_key for one in said}) == 1
