@@ -227,8 +227,9 @@ def sent_at(live: Pipeline, topic: str) -> Iterator[tuple[Any, float]]:
         if message is None or message.error() is not None:
             ended += 1
             continue
-        kind = dict(message.headers())["schema"].decode()
-        yield decode(kind, message.value()), message.timestamp()[1] / 1000
+        raw: Any = message
+        kind = dict(raw.headers())["schema"].decode()
+        yield decode(kind, raw.value()), raw.timestamp()[1] / 1000
     reader.close()
 
 
