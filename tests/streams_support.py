@@ -542,6 +542,7 @@ def records(log: Any, topic: str) -> list[Any]:
     """Decoded records of a topic, partition by partition, progress left out."""
     kinds = {"windows": "window", "anomalies": "anomaly", "incidents": "incident", "templates": "template"}
     kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
+    kinds |= {"meta": "meta"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 
