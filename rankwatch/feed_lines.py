@@ -24,7 +24,7 @@ def incident_line(incident: Incident, adopted: Notice | None) -> Text:
     what = said_symptom(incident.symptom, incident.reason, incident.scope)
     parts = [
         f"job {incident.job}: {what}, area {incident.area}",
-        where(incident),
+        "the whole job; no rank is named" if _of_all(incident) else where(incident),
         f"since {since(incident)}",
         *(f"suspect {suspect_line(one)}" for one in incident.suspects),
         *(f"{label} {ranks}" for label, ranks in others(incident)),
@@ -62,6 +62,11 @@ def meta_line(alert: MetaAlert) -> Text:
     line.append(f"  pipeline  {printable(alert.name)}  {printable(alert.text)}")
     line.append(f"  {printable(alert.id)}", style="dim")
     return line
+
+
+def _of_all(incident: Incident) -> bool:
+    """Whether the job, which the line has named already, is all that can be said of where."""
+    return incident.scope.kind == "job" and not incident.suspects
 
 
 def _head(time: int, severity: str) -> Text:

@@ -126,21 +126,20 @@ class JobMeta:
         return said + self._silent.close(end, self.state.cluster, found)
 
     def _skews(self, end: int, summaries: Sequence[Window]) -> list[Condition]:
-        workers: dict[str, list[bool]] = {}
+        """Nodes of whose workers many have events that lie ahead of time, or that come behind their windows."""
+        workers: dict[str, list[Window]] = {}
         for one in summaries:
-            workers.setdefault(one.identity.node, []).append("retimed" in one.dropped)
-        return [
-            Condition(
-                self._subject(node),
-                sum(moved) >= SKEWED_SHARE * len(moved),
-                end,
-                f"the clock of {node or 'an unknown node'} runs ahead: of {sum(moved)} of its {len(moved)} workers in "
-                f"job {self._job} events came from the future and were taken for those of now",
-                f"the clock of {node or 'an unknown node'} no longer runs ahead",
-            )
-            for node, moved in sorted(workers.items())
-            if any(moved) or self._skew.follows(self._subject(node))
-        ]
+            workers.setdefault(one.identity.node, []).append(one)
+        found = []
+        for node, told in sorted(workers.items()):
+            ahead = sum("retimed" in one.dropped for one in told)
+            late = sum("late" in one.dropped for one in told)
+            if ahead or late or self._skew.follows(self._subject(node)):
+                bad = max(ahead, late) >= SKEWED_SHARE * len(told)
+                text = _skewed(node or "an unknown node", ahead, late, len(told), self._job)
+                over = f"events of {node or 'an unknown node'} come in time again"
+                found.append(Condition(self._subject(node), bad, end, text, over))
+        return found
 
     def _left_out(self, end: int, summaries: Sequence[Window]) -> list[Condition]:
         lines = sum(one.log_records for one in summaries)
@@ -154,6 +153,18 @@ class JobMeta:
 
 def _is_silent(heard: Heard, latest: int) -> bool:
     return latest - heard.last >= max(SILENT_NS, GAPS * heard.gap)
+
+
+def _skewed(node: str, ahead: int, late: int, workers: int, job: str) -> str:
+    if ahead >= late:
+        return (
+            f"the clock of {node} runs ahead: of {ahead} of its {workers} workers in job {job} events came from the "
+            "future and were taken for those of now"
+        )
+    return (
+        f"events of {node} come late: of {late} of its {workers} workers in job {job} some came behind their window "
+        "and were left out; its clock runs behind, or its producer does"
+    )
 
 
 def _producers(count: int) -> str:

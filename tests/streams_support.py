@@ -609,6 +609,7 @@ def records(log: Any, topic: str) -> list[Any]:
     kinds |= {"dead-letters": "dead_letter", "late": "late", "notices": "notice", "merged.stacks": "merged_stacks"}
     kinds |= {"fleet": "fleet_report", "node.history": "node_history"}
     kinds |= {"comparisons": "comparison"}
+    kinds |= {"meta": "meta"}
     return [decode(kinds[topic], value) for value in values_of(log, topic)]
 
 

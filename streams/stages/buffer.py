@@ -18,6 +18,9 @@ from schemas.events import Batch, Event
 from streams.config import StreamConfig
 from streams.lines.facts import Facts
 
+MARK_BYTES = 500
+"""What it takes to remember that a batch was late, about."""
+
 
 class Arrival(Enum):
     """What became of a batch's events."""
@@ -51,7 +54,8 @@ class Arrived(msgspec.Struct, frozen=True):
 class Held(msgspec.Struct, frozen=True):
     """A batch's events of one window, waiting for it to close; ``retimed`` has new times by index.
 
-    ``facts`` are those of all lines of the batch, most of them shared with other lines.
+    ``facts`` are those of all lines of the batch, most of them shared with other lines. ``late`` counts events of the
+    batch that came too late for their own windows while this one was the present.
     """
 
     topic: str
@@ -62,6 +66,7 @@ class Held(msgspec.Struct, frozen=True):
     indices: Sequence[int]
     retimed: dict[int, int]
     size: int
+    late: int = 0
 
     @property
     def events(self) -> list[Event]:
@@ -194,6 +199,13 @@ class WindowBuffer:
                 self.held_bytes += share
                 self._ahead_ns[window] = max(self._ahead_ns.get(window, 0), ahead[window])
             outcome.setdefault(fate, []).append((window, len(indices)))
+        late = sum(count for _, count in outcome.get(Arrival.LATE, ()))
+        if late:
+            # The window of the last tick is open, since it closes only a window's length and lateness later.
+            here = self._watermarks[topic] // self._config.window_ns
+            nothing = msgspec.structs.replace(batch, events=[])
+            self._open.setdefault(here, []).append(Held(topic, offset, kind, nothing, [], [], {}, MARK_BYTES, late))
+            self.held_bytes += MARK_BYTES
         if by_window:
             self._remember(name, _Seen(topic, offset, max(by_window)))
         return outcome

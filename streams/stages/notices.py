@@ -26,8 +26,10 @@ from streams.stages.node import passes_on
 V = TypeVar("V")
 
 SECOND = 1_000_000_000
-AGAIN_NS = 600 * SECOND
+AGAIN_NS = 300 * SECOND
 """How long a rule is quiet for an attempt after it has spoken."""
+KEPT_NS = 900 * SECOND
+"""How long after the last word on an attempt, or of a job's ranks, it is remembered."""
 MOST_RULES = 8
 """Rules that may speak for one attempt until one of them is quiet no longer."""
 REMEMBERED = 4096
@@ -38,18 +40,22 @@ ASKED_FOR = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 class Told(msgspec.Struct, array_like=True):
-    """When each rule last spoke of an attempt (ns), and whether its end was asked for, or its training is done."""
+    """When each rule last spoke of an attempt (ns), and whether its end was asked for, or its training is done.
 
+    ``heard`` is when something was last found out about it.
+    """
+
+    heard: int = 0
     spoke: dict[str, int] = {}
     stopped: bool = False
     done: bool = False
 
 
 class NoticesState(msgspec.Struct, kw_only=True):
-    """``attempts`` by job and attempt, those heard of last at the end; ``newest`` attempt of each job's ranks."""
+    """``attempts`` by job and attempt; by job the ``newest`` attempt of its ranks, and when these were last heard."""
 
     attempts: dict[str, Told] = {}
-    newest: dict[str, str] = {}
+    newest: dict[str, tuple[str, int]] = {}
 
 
 class Notices:
@@ -63,31 +69,38 @@ class Notices:
         identity = batch.identity
         if identity.job == NO_JOB:
             return []
-        attempt = self._attempt_of(identity)
+        attempt = self._attempt_of(identity, present)
         notices = []
         for event, known in zip(batch.events, facts, strict=False):
             if not isinstance(event, Log) or (known.plain and not known.ends):
                 continue
-            for rule in self._rules(identity, attempt, event, known):
+            for rule in self._rules(identity, attempt, event, known, present):
                 time = min(event.time, present)
-                if self._is_new(identity.job, attempt, rule, time):
+                if self._is_new(identity.job, attempt, rule, time, present):
                     notices.append(_notice(batch, attempt, rule, time))
         return notices
 
-    def _attempt_of(self, identity: Identity) -> str:
+    def _attempt_of(self, identity: Identity, present: int) -> str:
         """The attempt whose incident would tell of it: of what belongs to a node the newest that ranks have told."""
-        newest = self.state.newest.get(identity.job)
-        if newest is None or _order(newest) < _order(identity.attempt):
-            newest = identity.attempt
+        known = self.state.newest.get(identity.job)
+        newest = identity.attempt if known is None or _order(known[0]) < _order(identity.attempt) else known[0]
         if identity.rank is None:
             return newest
-        _remember(self.state.newest, identity.job, newest)
+        if known is None:
+            _forget(
+                self.state.newest, [job for job, (_, heard) in self.state.newest.items() if heard + KEPT_NS < present]
+            )
+        self.state.newest[identity.job] = newest, present
         return identity.attempt
 
-    def _rules(self, identity: Identity, attempt: str, event: Log, facts: Facts) -> Iterator[str]:
+    def _rules(self, identity: Identity, attempt: str, event: Log, facts: Facts, present: int) -> Iterator[str]:
         """The rules by which a line is hard evidence; takes in what tells that an end is none."""
         turned = facts.turn or facts.ends
-        told = self._told(identity.job, attempt) if turned else self.state.attempts.get(_name(identity.job, attempt))
+        told = (
+            self._told(identity.job, attempt, present)
+            if turned
+            else self.state.attempts.get(_name(identity.job, attempt))
+        )
         if told is not None and facts.turn:
             told.done = facts.turn == SHUTDOWN
         if told is not None and facts.ends and identity.rank is None:
@@ -100,14 +113,16 @@ class Notices:
         if facts.ends and identity.rank is None and not over and _ends_badly(event):
             yield WORKER_ENDED
 
-    def _told(self, job: str, attempt: str) -> Told:
-        name = _name(job, attempt)
-        told = self.state.attempts.get(name, Told())
-        _remember(self.state.attempts, name, told)
-        return told
+    def _told(self, job: str, attempt: str, present: int) -> Told:
+        attempts, name = self.state.attempts, _name(job, attempt)
+        if name not in attempts:
+            _forget(attempts, [one for one, told in attempts.items() if told.heard + KEPT_NS < present])
+            attempts[name] = Told()
+        attempts[name].heard = present
+        return attempts[name]
 
-    def _is_new(self, job: str, attempt: str, rule: str, time: int) -> bool:
-        spoke = self._told(job, attempt).spoke
+    def _is_new(self, job: str, attempt: str, rule: str, time: int, present: int) -> bool:
+        spoke = self._told(job, attempt, present).spoke
         quiet = {name for name, last in spoke.items() if time < last + AGAIN_NS}
         if rule in quiet or len(quiet) >= MOST_RULES:
             return False
@@ -156,8 +171,9 @@ def _order(attempt: str) -> tuple[int, str]:
     return (int(attempt), "") if attempt.isdecimal() and len(attempt) < 10 else (-1, attempt)
 
 
-def _remember(known: dict[str, V], name: str, value: V) -> None:
-    known.pop(name, None)
-    known[name] = value
-    if len(known) > REMEMBERED:
-        del known[next(iter(known))]
+def _forget(known: dict[str, V], old: list[str]) -> None:
+    """Make room for one more: by what is old, else by whatever comes first by name, where there is too much."""
+    for name in old:
+        del known[name]
+    if len(known) >= REMEMBERED:
+        del known[min(known)]

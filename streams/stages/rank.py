@@ -191,14 +191,16 @@ class RankStage:
         return outputs
 
     def _summary(self, key: Key, items: list[tuple[Identity, Any]], window: int, time: int) -> list[Output]:
+        if not any(part.indices for _, part in items):
+            return []  # all that came was late, which is told elsewhere: nothing is known of this window
         identity, ordered, known = _canonical(items)
-        ahead = sum(len(part.retimed) for _, part in items)
+        moved = {"late": sum(part.late for _, part in items), "retimed": sum(len(part.retimed) for _, part in items)}
         worker = self._worker(key, window)
         summary, stamped = summarise(identity, worker.state, ordered, window, self.config, known)
         # What no rank is known for is of several that may be compared with nobody, nor with their own past.
         watched = worker.detectors if identity.rank is not None else []
         drifts = [drift for detector in watched for drift in detector.observe(summary.series)]
-        dropped = {**summary.dropped, "retimed": ahead} if ahead else summary.dropped
+        dropped = summary.dropped | {reason: count for reason, count in moved.items() if count}
         summary = msgspec.structs.replace(summary, drifts=drifts, dropped=dropped)
         return [*stamped_outputs(identity, stamped, summary.id, time), summary_output(summary, time)]
 

@@ -24,13 +24,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import kafka_support
 import msgspec
 import numpy as np
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from kafka_pipeline import Pipeline, pipeline
 
 from schemas.codec import decode, encode, headers, kind_of
 from schemas.events import Batch, Collective, Event, Heartbeat, Log, Topology
 from schemas.events import Job as JobEvent
 from schemas.identity import Identity
-from schemas.results import Incident, Notice
+from schemas.results import Incident, Notice, Progress
 from schemas.topics import RAW_TOPIC_OF
 from streams.config import StreamConfig
 from streams.log.kafka_tail import KafkaTail
@@ -214,6 +215,35 @@ def figures(values: Sequence[float]) -> dict[str, float]:
     return {"p50": round(float(p50), 2), "p99": round(float(p99), 2), "max": round(max(values), 2)}
 
 
+def sent_at(live: Pipeline, topic: str) -> Iterator[tuple[Any, float]]:
+    """All records of a topic of one kind a record, with the time (s) at which they were sent."""
+    name, counts = live.log.name_of(topic), live.log.partitions(topic)
+    own = {"bootstrap.servers": live.settings.bootstrap, "group.id": "bench", "enable.partition.eof": True}
+    reader = Consumer(own)
+    reader.assign([TopicPartition(name, number, OFFSET_BEGINNING) for number in range(counts)])
+    ended = 0
+    while ended < counts:
+        message = reader.poll(5.0)
+        if message is None or message.error() is not None:
+            ended += 1
+            continue
+        raw: Any = message
+        kind = dict(raw.headers())["schema"].decode()
+        yield decode(kind, raw.value()), raw.timestamp()[1] / 1000
+    reader.close()
+
+
+def where_it_goes(live: Pipeline) -> dict[str, dict[str, float]]:
+    """Seconds from when a window may be closed to its report by all partitions, and from there to its incidents."""
+    reported: dict[int, float] = {}
+    for record, sent in sent_at(live, "windows"):
+        if isinstance(record, Progress):
+            reported[record.end] = max(reported.get(record.end, sent), sent)
+    ranks = [sent - (end + CONFIG.lateness_ns) / SECOND for end, sent in sorted(reported.items())[1:]]
+    jobs = [sent - reported[record.published] for record, sent in sent_at(live, "incidents")]
+    return {"rank_stage_s": figures(ranks), "job_stage_s": figures(jobs)}
+
+
 def running(live: Pipeline) -> None:
     """Start the workers and wait until they close windows."""
     tail = KafkaTail(live.log, ("meta",), beginning=True)
@@ -259,6 +289,7 @@ def main() -> None:
             with pipeline(broker.address, root, partitions=arguments.partitions, ticks="workers") as live:
                 running(live)
                 Bench(live, jobs).play()
+                parts = where_it_goes(live)
                 printed = live.printed()
         finally:
             broker.stop(kill=True)
@@ -270,7 +301,7 @@ def main() -> None:
     if found["not_noticed"] or found["not_named"] or found["wrong_names"]:
         print(printed)
     bounds = {"window_s": CONFIG.window_s, "lateness_s": CONFIG.lateness_s, "tick_s": 1.0}
-    print(json.dumps({"bench": "latency", "jobs": len(jobs), "ranks": arguments.ranks, **bounds, **found}))
+    print(json.dumps({"bench": "latency", "jobs": len(jobs), "ranks": arguments.ranks, **bounds, **found, **parts}))
 
 
 def _after(seen: float | None, since: float | None) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.core import CounterMetricFamily
 
 from rankwatch.cli import parser
 from sinks.clickhouse import Client, open_client
 from sinks.migrate import migrate
+from streams.metrics import DECLARED
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -63,6 +66,19 @@ def test_the_image_holds_what_the_program_needs_in_the_versions_that_are_tested(
 def test_published_ports_are_on_loopback_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert ports and all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_prometheus_asks_for_metrics_and_labels_that_workers_have() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus/rankwatch.rules.yaml").read_text())["groups"][0]["rules"]
+    counters = {CounterMetricFamily: "_total"}
+    known = {one.name + counters.get(one.kind, ""): {"stage", "partition", one.label} for one in DECLARED}
+    assert "RankwatchSilent" in {rule["alert"] for rule in rules}
+    for rule in rules:
+        asked = re.findall(r"(rankwatch_\w+)(?:\{(\w+)=)?", rule["expr"])
+        assert asked and {name for name, _ in asked} <= known.keys(), rule
+        labels = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
+        labels |= {label for _, label in asked if label}
+        assert all(labels <= known[name] for name, _ in asked), rule
 
 
 @pytest.fixture(scope="module")

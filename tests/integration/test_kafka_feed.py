@@ -6,11 +6,13 @@ import json
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import sink_support as support
-from kafka_pipeline import Pipeline, pipeline
+from kafka_pipeline import Pipeline, pipeline, until
+from streams_support import restarting
 
 from schemas.codec import encode, headers
 from schemas.results import Notice
@@ -36,8 +38,8 @@ def put(live: Pipeline, topic: str, kind: str, record: msgspec.Struct) -> None:
 def lines_of(live: Pipeline, arguments: list[str], wanted: int) -> list[str]:
     """What a feed prints until it has printed so many lines, and a little later."""
     feed = live.start("feed", *arguments)
-    until = time.monotonic() + 60
-    while len(live.said_by(feed).splitlines()) < wanted and time.monotonic() < until:
+    end = time.monotonic() + 60
+    while len(live.said_by(feed).splitlines()) < wanted and time.monotonic() < end:
         time.sleep(0.2)
     time.sleep(1.5)
     feed.send_signal(signal.SIGTERM)
@@ -68,13 +70,37 @@ def test_what_is_kept_is_shown_once_each_and_never_steers_the_terminal(kafka: st
         assert [row.get("revision") for row in rows[1:]] == [1, 2]
 
 
+def test_the_watchdog_travels_the_whole_pipeline_and_an_incident_adopts_its_notice(kafka: str, tmp_path: Path) -> None:
+    with pipeline(kafka, tmp_path, partitions=2) as live:
+        feed = live.start("feed", "--format", "json")
+        said = live.start("feed")
+        live.start("worker")
+        until(lambda: "partitions 0-1" in live.printed() and live.printed().count("stage") >= 2, live.printed)
+        live.publish(restarting().recording)
+
+        def rows() -> list[dict[str, Any]]:
+            return [json.loads(line) for line in live.said_by(feed).splitlines() if line[0] == "{"]
+
+        def told() -> bool:
+            beats = {row["subject"] for row in rows() if row["kind"] == "meta" and row["name"] == "watchdog"}
+            return beats == {"partition 0", "partition 1"} and any(row["kind"] == "incident" for row in rows())
+
+        until(told, live.printed)
+        notices = [row for row in rows() if row["kind"] == "notice"]
+        incident = next(row for row in rows() if row["kind"] == "incident")
+        assert [row["notification_key"] for row in notices] == [incident["notification_key"]], "one alert an attempt"
+        assert incident["adopts"]["id"] == notices[0]["id"]
+        until(lambda: f"[adopts the early notice of {notices[0]['time']}]" in live.said_by(said), live.printed)
+        assert "watchdog" not in live.said_by(said)
+
+
 def test_a_feed_begins_now_and_follows(kafka: str, tmp_path: Path) -> None:
     with pipeline(kafka, tmp_path, partitions=2) as live:
         put(live, "incidents", "incident", support.incident(1, id="before"))
         feed = live.start("feed", "--format", "json")
-        until = time.monotonic() + 60
+        end = time.monotonic() + 60
         revision = 0
-        while not live.said_by(feed) and time.monotonic() < until:
+        while not live.said_by(feed) and time.monotonic() < end:
             revision += 1
             put(live, "incidents", "incident", support.incident(revision, id="after"))
             time.sleep(0.5)

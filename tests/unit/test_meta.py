@@ -175,6 +175,8 @@ def test_a_clock_that_runs_ahead_is_told_by_the_workers_of_the_node() -> None:
     assert play([ahead] * 2 + [fine] * 5) == []
     assert play([ahead] * 4 + [fine] * 6) == ["3 skew a firing", "10 skew a resolved"]
     assert play([one] * 6) == []
+    late = [window("a", worker=0, dropped={"late": 3}), window("a", worker=1)]
+    assert play([late] * 4 + [fine] * 6) == ["3 skew a firing", "10 skew a resolved"]
 
 
 def test_lines_of_too_many_shapes_are_told_by_their_share() -> None:

@@ -13,7 +13,7 @@ from schemas.identity import NO_JOB, Identity
 from schemas.ids import notification_key
 from schemas.results import Notice
 from streams.lines.facts import facts_of_all
-from streams.stages.notices import AGAIN_NS, MOST_RULES, REMEMBERED, Notices, NoticesState
+from streams.stages.notices import AGAIN_NS, KEPT_NS, MOST_RULES, REMEMBERED, Notices, NoticesState
 from streams.state import written
 
 SECOND = 1_000_000_000
@@ -43,12 +43,13 @@ class Story:
     def __init__(self) -> None:
         self.notices = Notices()
         self.seq = 0
+        self.present = PRESENT
 
     def says(self, who: Identity, *texts: str, at: int = 1) -> list[Notice]:
         self.seq += 1
         events: list[Event] = [Log(time=at * SECOND, stream="stderr", text=text) for text in texts]
         batch = Batch(producer="p", boot="b", seq=self.seq, identity=who, events=events)
-        found = self.notices.of_batch(batch, facts_of_all(list(texts)), PRESENT)
+        found = self.notices.of_batch(batch, facts_of_all(list(texts)), self.present)
         self.notices = Notices(msgspec.json.decode(written(self.notices.state), type=NoticesState))
         return found
 
@@ -149,3 +150,13 @@ def test_peers_that_go_away_once_all_is_over_are_no_evidence_but_an_own_error_is
     assert story.says(node("launcher"), FAILED.format(1)) == []
     assert len(story.says(rank(1), OWN)) == 1
     assert len(story.says(rank(1, attempt="1"), gone)) == 1, "the next attempt is another story"
+
+
+def test_attempts_of_which_nothing_is_heard_are_forgotten() -> None:
+    story = Story()
+    for number in range(50):
+        story.present = PRESENT + number * 60 * SECOND
+        story.says(rank(job="job", attempt=str(number)), OWN, DONE)
+        story.says(rank(job=f"job{number}"), OWN)
+        assert len(story.notices.state.attempts) <= 2 * (KEPT_NS // (60 * SECOND) + 2)
+        assert len(story.notices.state.newest) <= KEPT_NS // (60 * SECOND) + 3
