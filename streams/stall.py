@@ -27,8 +27,8 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     """Silence of at least ``steps`` median steps and ``silence_s`` seconds; from ``critical_s`` on it is critical.
 
     Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen, or
-    those frozen for which all others wait. Up to ``warm_up_steps`` iterations kernels may be compiled anew: then it takes
-    ``warm_up_s``, unless so much is frozen. In both, who waits for a program that it has begun is not frozen.
+    those frozen for which all others wait. Up to ``warm_up_steps`` iterations kernels may be compiled anew: it takes
+    ``warm_up_s`` then, unless so much is frozen. In both, who waits for a program that it has begun is not frozen.
 
     Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there: at most
     ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window. A sample shows the stall
