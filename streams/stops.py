@@ -43,12 +43,14 @@ class Why(Enum):
 
 
 class Stops(msgspec.Struct, kw_only=True):
-    """What an attempt was told, times in ns: the ``job``, its ``step``; agents by node, ranks by number.
+    """What an attempt was told, times in ns: the ``job``, in words that were ``said``, its ``step``; agents by node,
+    ranks by number.
 
     ``launchers`` are the nodes whose launcher was ever heard; ``failed`` is when anything was last known to fail.
     """
 
     job: int | None = None
+    said: str = ""
     step: int | None = None
     agents: dict[str, int] = {}
     ranks: dict[int, int] = {}
@@ -138,7 +140,7 @@ def take(
             stops.ranks[rank] = min(end.time, stops.ranks.get(rank, end.time))
     for node, stop in words:
         if stop.word == "job":
-            stops.job = min(stop.time, stops.job or stop.time)
+            _take_job(stops, stop)
         elif stop.word == "agent":
             stops.agents[node] = min(stop.time, stops.agents.get(node, stop.time))
         elif stop.word == "step" and not _had_failed(stops, summaries, exits, stop.time):
@@ -147,11 +149,17 @@ def take(
     stops.failed = max([*failures, stops.failed or 0]) or None
 
 
+def _take_job(stops: Stops, stop: Stop) -> None:
+    """The earliest word counts; of several at once the one whose text comes first, so that no order decides."""
+    if stops.job is None or (stop.time, stop.said) < (stops.job, stops.said):
+        stops.job, stops.said = stop.time, stop.said
+
+
 def _take_rank(stops: Stops, rank: int, summary: Window) -> None:
     told = [one.time for one in summary.fatals if one.template == TERMINATED]
     for stop in summary.stops:
         if stop.word == "job":
-            stops.job = min(stop.time, stops.job or stop.time)
+            _take_job(stops, stop)
         elif stop.word == "rank":
             told.append(stop.time)
     if told:

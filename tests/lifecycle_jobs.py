@@ -131,6 +131,15 @@ def node_failed(*lines: str) -> Script:
     return after_it(script, 32, rest)
 
 
+def lost_before(second: float = 39.0) -> Script:
+    """Ranks lose each other in the window before that in which the job is said to be cancelled."""
+    script = training(last=38, alive=44)
+    after_it(script, second, range(0, RANKS, 3))
+    for line in CANCELLED:
+        script.log(agent("job", NODES[0]), 41.0, line)
+    return script
+
+
 def own_error(script: Script, rank: int, second: float) -> Script:
     script.log(worker(script.job, rank), second, TRACEBACK)
     return script
@@ -147,6 +156,7 @@ STOPPED: dict[str, Callable[[], Script]] = {
     "scancel, told by srun of now": lambda: by_slurm("srun: Force Terminated StepId=77.0", CANCELLED[0]),
     "scancel of the step": lambda: by_slurm(CANCELLED[0]),
     "time limit": lambda: by_slurm(SLURM.format(STEP, NODES[0], LIMIT), SLURM.format(JOB, NODES[0], LIMIT)),
+    "cancelled, some of it heard before": lost_before,
     "time limit of an older Slurm": lambda: by_slurm(
         "slurmstepd: error: *** JOB 77 CANCELLED AT 2026-11-29T18:11:01 DUE TO TIME LIMIT on node00 ***"
     ),
@@ -174,9 +184,9 @@ STOPPED: dict[str, Callable[[], Script]] = {
 }
 
 
-def hung_then_cancelled(second: float = 71.0) -> Script:
+def hung_then(*lines: str, second: float = 71.0) -> Script:
     script = hanging("job")
-    for line in CANCELLED:
+    for line in lines:
         script.log(agent("job", NODES[0]), second, line)
     return after_it(script, second + 0.5)
 
@@ -208,7 +218,7 @@ def outlived(word: str) -> Script:
 
 
 FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
-    "hung, then cancelled": (hung_then_cancelled, "hang", [5]),
+    "hung, then cancelled": (lambda: hung_then(*CANCELLED), "hang", [5]),
     "failed, then cancelled": (lambda: failed_then(*CANCELLED), "crash", [4]),
     "failed, then its step ended": (lambda: failed_then(CANCELLED[0]), "crash", [4]),
     "failed, told by srun, step ended": (

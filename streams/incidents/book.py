@@ -13,7 +13,7 @@ from streams.incidents.blame import GROWTH, decide
 from streams.incidents.compose import compose
 from streams.incidents.decision import Decision, Reason, ranks_of
 from streams.incidents.hardware_beside import beside, kept, stands_beside, working
-from streams.incidents.resolution import Resolution
+from streams.incidents.resolution import Resolution, stopped_for
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.stacks_seen import StacksSeen, apart, before_failures, with_those
 from streams.regular_lines import Regular, repeated_by, with_printed
@@ -230,7 +230,7 @@ class IncidentBook:
         progressed = view.iterated is not None and view.iterated > max(window.start, settled)
         patience = max(situation.quiet_ns, LULLS * incident.lull)
         for holds, resolution in (
-            (view.stopped is not None, Resolution.STOPPED),
+            (view.stopped is not None, stopped_for(view.stops.said)),
             (view.superseded is not None, Resolution.SUPERSEDED),
             (incident.quiet > 0 and over(view), Resolution.ENDED),
             (stands and incident.quiet > 0 and progressed, Resolution.ITERATES),
