@@ -10,6 +10,8 @@ import json
 from contextlib import ExitStack
 from typing import TypeVar
 
+from rich.text import Text
+
 from rankwatch.deployments import deployment_of
 from rankwatch.outages import outages_told
 from rankwatch.signals import stopping
@@ -91,11 +93,14 @@ class Feed:
         if notice.notification_key in self._notices:
             return
         _remember(self._notices, notice.notification_key, 0)
+        silence = self._silenced.of_notice(notice)
         if self._as_json:
             plain = {"time": moment(notice.time), "job": notice.job, "attempt": notice.attempt, "rule": notice.rule}
-            self._print_json("notice", {**plain, "text": notice.text, "notification_key": notice.notification_key})
+            told = {"text": notice.text, "notification_key": notice.notification_key}
+            self._print_json("notice", {**plain, **told, "silenced": silence_json(silence)})
         else:
-            self._out.print(notice_line(notice))
+            line = Text(notice_line(notice))
+            self._out.print(line if silence is None else dimmed(line, silence))
 
     @staticmethod
     def _print_json(kind: str, value: dict[str, object]) -> None:
