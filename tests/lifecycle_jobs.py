@@ -120,6 +120,15 @@ def lone(
     return after_it(script, word_s + 0.5, rest) if torn else script
 
 
+def drained_then_ended() -> Script:
+    """One agent is told to end, and a minute later all others are."""
+    script = lone(until=100)
+    for node in NODES:
+        if node != NODES[2]:
+            script.log(agent("job", node), 90, SIGTERM)
+    return script
+
+
 def node_failed(*lines: str) -> Script:
     """A node fails; Slurm says so, and ends what runs on the others."""
     script = training(alive=31)
@@ -230,6 +239,7 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "a node drained": (lone, "crash", [4, 5]),
     "a node drained, others hang": (lambda: lone(OLD_SIGTERM, torn=False), "crash", [4, 5]),
     "a node drained, others fail": (lambda: lone(until=41, codes=1), "crash", [4, 5]),
+    "a node drained, the job ended later": (drained_then_ended, "crash", [4, 5]),
     "a node failed": (lambda: node_failed(SLURM.format(STEP, NODES[0], NODE_FAILURE)), "crash", []),
     "a node failed, by name": (
         lambda: node_failed("srun: error: Node failure on node02", SLURM.format(JOB, NODES[0], "")),
