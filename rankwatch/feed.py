@@ -137,10 +137,12 @@ class Feed:
         # One alert an attempt: the incident that follows adopts it.
         if self._adoption.heard(notice) is Word.KNOWN:
             return
+        silence = self._silenced.of_notice(notice)
         if self._as_json:
-            self._print_json("notice", notice_json(notice))
+            self._print_json("notice", {**notice_json(notice), "silenced": silence_json(silence)})
         else:
-            self._print(notice_line(notice))
+            line = notice_line(notice)
+            self._print(line if silence is None else dimmed(line, silence))
 
     def _close(self, reached: int | None) -> None:
         for notice in self._adoption.passed(reached) if reached is not None else ():

@@ -8,10 +8,10 @@ from typing import Any
 from rich.text import Text
 
 from schemas.ports import Entry
-from schemas.results import Incident
+from schemas.results import Incident, Notice
 from schemas.silences import Silence
 from streams.report import moment
-from streams.silencing import newest, silence_of, silenced_by
+from streams.silencing import Why, judged, kept, silence_of, silenced_by
 
 REMEMBERED = 10_000
 """Silenced incidents that are shown once their silence is over."""
@@ -54,7 +54,7 @@ class SilencedFeed:
     """
 
     def __init__(self, stored: Iterable[Silence], clock: Callable[[], int] | None) -> None:
-        self._silences = newest(stored)
+        self._silences = kept(stored)
         self._clock = clock
         self._latest = 0
         self._hidden: dict[str, Incident] = {}
@@ -62,7 +62,8 @@ class SilencedFeed:
     def take(self, entries: Iterable[Entry]) -> list[str]:
         """Take in what the topic of silences brings; returns why some of it was none."""
         read = [silence_of(entry) for entry in entries]
-        self._silences = newest([*self._silences, *(one for one in read if isinstance(one, Silence))])
+        if read:
+            self._silences = kept([*self._silences, *(one for one in read if isinstance(one, Silence))])
         return [one for one in read if isinstance(one, str)]
 
     def of(self, incident: Incident) -> Silence | None:
@@ -78,6 +79,13 @@ class SilencedFeed:
             if len(self._hidden) > REMEMBERED:
                 del self._hidden[next(iter(self._hidden))]
         return silence
+
+    def of_notice(self, notice: Notice) -> Silence | None:
+        """The silence that holds for all that its attempt may have, hangs apart: those show as incidents."""
+        self._latest = max(self._latest, notice.time)
+        labels = {"job": (notice.job,), "attempt": (notice.attempt,)}
+        holding = [one for one in self._silences if judged(one, labels, self._now()) is Why.SILENCED]
+        return max(holding, key=lambda one: (one.ends, one.id), default=None)
 
     def over(self) -> list[Incident]:
         """Incidents that are open still and no longer silenced, each once, in order of publication."""

@@ -15,6 +15,7 @@ from streams.packing import pack_of
 
 TIMED_NS = 5_000_000_000
 """A line whose time is known less well than this tells that an iteration came, and not when."""
+MOST_TOLD = 1_000
 MOST_STEP_S = 86_400.0
 """A printed duration beyond this is not believed."""
 
@@ -26,7 +27,8 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     is each rank's latest iteration, ``stride`` how many iterations the latest report told of.
 
     A line that prints no time has that of one before it: the earliest that it may be. ``timed`` is the latest iteration
-    of which it is known when it came, ``untimed`` that of which it is not.
+    of which it is known when it came, ``untimed`` that of which it is not. ``told`` counts the iterations that were
+    told of, as far as anybody asks.
     """
 
     iteration: int | None = None
@@ -38,6 +40,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     stride: int = 1
     timed: int | None = None
     untimed: int | None = None
+    told: int = 0
 
     @property
     def is_timed(self) -> bool:
@@ -71,7 +74,10 @@ class ProgressClock(msgspec.Struct, kw_only=True):
                 self.reached[window.identity.rank] = window.iteration
             if window.total_iterations is not None:
                 self.total = window.total_iterations
-        self._stride(moved, back)
+        told = sorted(told_of(moved))
+        self._stride(told, back)
+        if moved and self.told < MOST_TOLD:
+            self.told = min(self.told + max(len(told), 1) * max(self.stride, 1), MOST_TOLD)
         self._times(moved, back)
         numbers = [window.iteration for window in back or moved if window.iteration is not None]
         known = [] if back or self.iteration is None else [self.iteration]
@@ -83,9 +89,8 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         if durations:
             self.steps = [*self.steps, int(median(durations))][-20:]
 
-    def _stride(self, moved: list[Window], back: list[Window]) -> None:
+    def _stride(self, told: list[int], back: list[Window]) -> None:
         """How far the last two numbers that any rank reports lie apart."""
-        told = sorted(told_of(moved))
         if back or not told:
             return
         before = [self.iteration] if self.iteration is not None and self.iteration < told[0] else []

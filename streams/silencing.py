@@ -24,6 +24,7 @@ LABELS = ("job", "attempt", "cluster", "node", "symptom", "area", "severity")
 
 MOST_SILENCES, MOST_MATCHERS, MOST_VALUE, MOST_COMMENT = 1000, 16, 200, 500
 MOST_NUMBER = 1_000_000
+MOST_KEPT = 5_000
 LONGEST_NS = 366 * 24 * 3600 * 1_000_000_000
 LATEST_NS = (1 << 63) - 1
 NEVER = "hang"
@@ -162,6 +163,14 @@ def newest(silences: Iterable[Silence]) -> list[Silence]:
         before = found.setdefault(silence.id, silence)
         found[silence.id] = max(before, silence, key=lambda one: (one.number, -one.ends, msgspec.json.encode(one)))
     return [found[name] for name in sorted(found)]
+
+
+def kept(silences: Iterable[Silence]) -> list[Silence]:
+    """As ``newest``, but of too many those that end last: no flood of silences fills anybody's memory."""
+    found = newest(silences)
+    if len(found) > MOST_KEPT:
+        found = sorted(sorted(found, key=lambda one: (-one.ends, one.id))[:MOST_KEPT], key=lambda one: one.id)
+    return found
 
 
 def checked(silence: Silence) -> Silence:

@@ -6,6 +6,8 @@ A stall says nothing about who; stacks and collectives contrast the ranks only w
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from schemas.results import StackSpan, Window
@@ -24,7 +26,9 @@ SUSPENDED = 0.9
 class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     """Silence of at least ``steps`` median steps and ``silence_s`` seconds; from ``critical_s`` on it is critical.
 
-    Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen.
+    Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen, or
+    those frozen for which all others wait. Up to ``warm_up_steps`` iterations kernels may be compiled anew: it takes
+    ``warm_up_s`` then, unless so much is frozen. In both, who waits for a program that it has begun is not frozen.
 
     Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there: at most
     ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window. A sample shows the stall
@@ -35,6 +39,8 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     silence_s: float = 8.0
     critical_s: float = 30.0
     start_up_s: float = 30.0
+    warm_up_steps: int = 3
+    warm_up_s: float = 180.0
     quiet_silence_s: float = 600.0
     frozen_cpu_percent: float = 2.0
     frozen_switches: float = 5.0
@@ -42,7 +48,7 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     settle_s: float = 1.0
 
     def __post_init__(self) -> None:
-        require(self, above_0=("steps", "silence_s", "critical_s", "start_up_s", "quiet_silence_s"))
+        require(self, above_0=("steps", "silence_s", "critical_s", "start_up_s", "quiet_silence_s", "warm_up_s"))
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,10 +136,32 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
         critical=silence >= rule.critical_s * SECOND,
         settled=clock.time + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
     )
+    warm = clock.told > rule.warm_up_steps
     quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
-    if quiet and not frozen(window.summaries, rule) and not blockers_frozen(view, window, stall, rule):
+    if (quiet or (not warm and silence < rule.warm_up_s * SECOND)) and not _frozen_for_all(view, window, stall, rule):
+        return None
+    if not warm and silence < rule.quiet_silence_s * SECOND and _awaits_a_program(view, stall):
         return None
     return stall
+
+
+def _frozen_for_all(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether everybody is frozen, or those few for which the others wait."""
+    return frozen(window.summaries, rule) or blockers_frozen(view, window, stall, rule)
+
+
+_PROGRAMS = re.compile(r"(?:^|/)(?:subprocess|cpp_extension|async_compile|subproc_pool)\.py$")
+
+
+def _awaits_a_program(view: AttemptView, stall: Stall) -> bool:
+    """Whether any rank outside communication waits for a program that it has begun, mostly a compiler."""
+    spans = view.main_spans(stall.settled).values()
+    return any(
+        _PROGRAMS.search(frame.file) is not None
+        for span in spans
+        if span.activity not in WAITING
+        for frame in span.frames
+    )
 
 
 def blockers_frozen(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
@@ -147,13 +175,18 @@ def blockers_frozen(view: AttemptView, window: AttemptWindow, stall: Stall, rule
 
 
 def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
-    """A stall before the first iteration: nobody prints, computes or switches context any more."""
+    """A stall before the first iteration: nobody prints any more, and nobody does a thing for whom others wait."""
     since = max((member.last_log for member in view.members.values() if member.last_log is not None), default=None)
-    if since is None or window.end - since < rule.start_up_s * SECOND or not frozen(window.summaries, rule):
+    if since is None or window.end - since < rule.start_up_s * SECOND:
         return None
     silence = window.end - since
     settled = since + int(rule.settle_s * SECOND)
-    return Stall(since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled)
+    stall = Stall(
+        since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled
+    )
+    if not _frozen_for_all(view, window, stall, rule):
+        return None
+    return None if silence < rule.quiet_silence_s * SECOND and _awaits_a_program(view, stall) else stall
 
 
 def moving(view: AttemptView, stall: Stall) -> bool:

@@ -43,16 +43,20 @@ class Why(Enum):
 
 
 class Stops(msgspec.Struct, kw_only=True):
-    """What an attempt was told, times in ns: the ``job``, its ``step``; agents by node, ranks by number.
+    """What an attempt was told, times in ns: the ``job``, in words that were ``said``, its ``step``; agents by node,
+    ranks by number.
 
-    ``launchers`` are the nodes whose launcher was ever heard; ``failed`` is when anything was last known to fail.
+    ``launchers`` are the nodes whose launcher was ever heard, ``lone`` when those were that were told alone;
+    ``failed`` is when anything was last known to fail.
     """
 
     job: int | None = None
+    said: str = ""
     step: int | None = None
     agents: dict[str, int] = {}
     ranks: dict[int, int] = {}
     launchers: list[str] = []
+    lone: dict[str, int] = {}
     failed: int | None = None
 
     @property
@@ -74,18 +78,20 @@ class Lives(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decided(stops: Stops, lives: Lives) -> tuple[int | None, Why]:
-    """Since when the attempt is stopped (ns), null where it is not, and why."""
+    """Since when the attempt is stopped (ns), null where it is not, and why: of several reasons the earliest."""
+    found: list[tuple[int, Why]] = []
     if stops.job is not None:
-        return stops.job, Why.JOB
+        found.append((stops.job, Why.JOB))
     if stops.step is not None:
-        return stops.step, Why.STEP
+        found.append((stops.step, Why.STEP))
     if lives.ranks and lives.ranks <= stops.ranks.keys():
         times = [stops.ranks[rank] for rank in lives.ranks]
         if max(times) - min(times) <= ALL_WITHIN_NS:
-            return min(times), Why.RANKS
-    if stops.agents:
-        return _agents(stops, lives)
-    return None, Why.SOME_RANKS if stops.ranks else Why.NOBODY
+            found.append((min(times), Why.RANKS))
+    since, why = _agents(stops, lives) if stops.agents else (None, Why.SOME_RANKS if stops.ranks else Why.NOBODY)
+    if since is not None:
+        found.append((since, why))
+    return min(found, key=lambda one: one[0], default=(None, why))
 
 
 def _agents(stops: Stops, lives: Lives) -> tuple[int | None, Why]:
@@ -129,29 +135,36 @@ def take(
     """
     if stops.failed is not None and (iterated or 0) > stops.failed + LOSS_SLACK_NS:
         stops.failed = None
-    for summary in summaries:
-        rank = summary.identity.rank
-        if rank is not None and (summary.stops or summary.fatals):
-            _take_rank(stops, rank, summary)
+    # Of thousands of ranks hardly any says anything of this kind.
+    speaking = [one for one in summaries if one.fatals or one.stops]
+    for summary in speaking:
+        if summary.identity.rank is not None:
+            _take_rank(stops, summary.identity.rank, summary)
     for rank, end in exits:
         if end.requested or end.code in _TOLD:
             stops.ranks[rank] = min(end.time, stops.ranks.get(rank, end.time))
     for node, stop in words:
         if stop.word == "job":
-            stops.job = min(stop.time, stops.job or stop.time)
+            _take_job(stops, stop)
         elif stop.word == "agent":
             stops.agents[node] = min(stop.time, stops.agents.get(node, stop.time))
-        elif stop.word == "step" and not _had_failed(stops, summaries, exits, stop.time):
+        elif stop.word == "step" and not _had_failed(stops, speaking, exits, stop.time):
             stops.step = min(stop.time, stops.step or stop.time)
-    failures = [*_failures(summaries), *(end.time for _, end in exits if failed(end))]
+    failures = [*_failures(speaking), *(end.time for _, end in exits if failed(end))]
     stops.failed = max([*failures, stops.failed or 0]) or None
+
+
+def _take_job(stops: Stops, stop: Stop) -> None:
+    """The earliest word counts; of several at once the one whose text comes first, so that no order decides."""
+    if stops.job is None or (stop.time, stop.said) < (stops.job, stops.said):
+        stops.job, stops.said = stop.time, stop.said
 
 
 def _take_rank(stops: Stops, rank: int, summary: Window) -> None:
     told = [one.time for one in summary.fatals if one.template == TERMINATED]
     for stop in summary.stops:
         if stop.word == "job":
-            stops.job = min(stop.time, stops.job or stop.time)
+            _take_job(stops, stop)
         elif stop.word == "rank":
             told.append(stop.time)
     if told:

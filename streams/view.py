@@ -40,7 +40,7 @@ from streams.printed import NOTHING_PRINTED, Printed
 from streams.rhythm import Rhythm, Rounds
 from streams.series_table import Reports, series_table
 from streams.stacks import joined, telling
-from streams.stops import GOES_ON_NS, Lives, Stops, alone, decided, failed, take
+from streams.stops import GOES_ON_NS, Lives, Stops, Why, alone, decided, failed, take
 
 T = TypeVar("T")
 
@@ -310,16 +310,19 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     def _note_stops(self, window: AttemptWindow, iterated: int | None) -> None:
         """Take in who was told to end, and whether that means the attempt; what it has outlived was no stop."""
         stops = self.stops
-        stops.launchers = sorted({*stops.launchers, *window.launchers})
+        if not set(window.launchers) <= set(stops.launchers):
+            stops.launchers = sorted({*stops.launchers, *window.launchers})
         words = [*window.stops, *([("", Stop(time=window.stopped, word="job"))] if window.stopped is not None else [])]
-        nodes = set(self.node_names)
-        of_it = [(node, stop) for node, stop in words if stop.word != "agent" or not nodes or node in {*nodes, ""}]
+        nodes = {*self.node_names, ""} if words else set()
+        of_it = [(node, stop) for node, stop in words if stop.word != "agent" or nodes == {""} or node in nodes]
         take(stops, window.summaries, of_it, window.exits, iterated)
         if not stops.told:
             return
-        self.stopped = decided(stops, self._lives(window.end))[0]
+        self.stopped, why = decided(stops, self._lives(window.end))
+        if why is Why.ALONE:
+            stops.lone = {**alone(stops), **stops.lone}
         if self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS:
-            self.stops, self.stopped = Stops(launchers=stops.launchers), None
+            self.stops, self.stopped = Stops(launchers=stops.launchers, lone=stops.lone), None
 
     def _lives(self, now: int) -> Lives:
         by_node: dict[str, int] = {}
@@ -330,16 +333,6 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             if member.exit is not None and failed(member.exit):
                 failing.add(node)
         return Lives(now=now, ranks=self.expected, by_node=by_node, failing=frozenset(failing))
-
-    @property
-    def told_alone(self) -> dict[str, int]:
-        """The nodes whose agents were told to end while those of others were not, with when; none of a stop."""
-        return alone(self.stops) if self.stopped is None or self._stopped_later else {}
-
-    @property
-    def _stopped_later(self) -> bool:
-        early = alone(self.stops)
-        return bool(early) and self.stopped is not None and self.stopped > max(early.values())
 
     def _note_rounds(self, window: AttemptWindow) -> None:
         """Whom the nodes list that are seen to run anybody in this window, and whom they leave out.

@@ -120,6 +120,15 @@ def lone(
     return after_it(script, word_s + 0.5, rest) if torn else script
 
 
+def drained_then_ended() -> Script:
+    """One agent is told to end, and a minute later all others are."""
+    script = lone(until=100)
+    for node in NODES:
+        if node != NODES[2]:
+            script.log(agent("job", node), 90, SIGTERM)
+    return script
+
+
 def node_failed(*lines: str) -> Script:
     """A node fails; Slurm says so, and ends what runs on the others."""
     script = training(alive=31)
@@ -129,6 +138,15 @@ def node_failed(*lines: str) -> Script:
     for rank in rest:
         script.log(worker("job", rank), 31.5 + rank / 100, TERMINATED)
     return after_it(script, 32, rest)
+
+
+def lost_before(second: float = 39.0) -> Script:
+    """Ranks lose each other in the window before that in which the job is said to be cancelled."""
+    script = training(last=38, alive=44)
+    after_it(script, second, range(0, RANKS, 3))
+    for line in CANCELLED:
+        script.log(agent("job", NODES[0]), 41.0, line)
+    return script
 
 
 def own_error(script: Script, rank: int, second: float) -> Script:
@@ -147,6 +165,7 @@ STOPPED: dict[str, Callable[[], Script]] = {
     "scancel, told by srun of now": lambda: by_slurm("srun: Force Terminated StepId=77.0", CANCELLED[0]),
     "scancel of the step": lambda: by_slurm(CANCELLED[0]),
     "time limit": lambda: by_slurm(SLURM.format(STEP, NODES[0], LIMIT), SLURM.format(JOB, NODES[0], LIMIT)),
+    "cancelled, some of it heard before": lost_before,
     "time limit of an older Slurm": lambda: by_slurm(
         "slurmstepd: error: *** JOB 77 CANCELLED AT 2026-11-29T18:11:01 DUE TO TIME LIMIT on node00 ***"
     ),
@@ -174,9 +193,9 @@ STOPPED: dict[str, Callable[[], Script]] = {
 }
 
 
-def hung_then_cancelled(second: float = 71.0) -> Script:
+def hung_then(*lines: str, second: float = 71.0) -> Script:
     script = hanging("job")
-    for line in CANCELLED:
+    for line in lines:
         script.log(agent("job", NODES[0]), second, line)
     return after_it(script, second + 0.5)
 
@@ -208,7 +227,7 @@ def outlived(word: str) -> Script:
 
 
 FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
-    "hung, then cancelled": (hung_then_cancelled, "hang", [5]),
+    "hung, then cancelled": (lambda: hung_then(*CANCELLED), "hang", [5]),
     "failed, then cancelled": (lambda: failed_then(*CANCELLED), "crash", [4]),
     "failed, then its step ended": (lambda: failed_then(CANCELLED[0]), "crash", [4]),
     "failed, told by srun, step ended": (
@@ -220,6 +239,7 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "a node drained": (lone, "crash", [4, 5]),
     "a node drained, others hang": (lambda: lone(OLD_SIGTERM, torn=False), "crash", [4, 5]),
     "a node drained, others fail": (lambda: lone(until=41, codes=1), "crash", [4, 5]),
+    "a node drained, the job ended later": (drained_then_ended, "crash", [4, 5]),
     "a node failed": (lambda: node_failed(SLURM.format(STEP, NODES[0], NODE_FAILURE)), "crash", []),
     "a node failed, by name": (
         lambda: node_failed("srun: error: Node failure on node02", SLURM.format(JOB, NODES[0], "")),

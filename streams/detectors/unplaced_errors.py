@@ -9,6 +9,7 @@ from schemas.results import Anomaly, Fatal
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.fatal import loses_a_peer
+from streams.stops import TERMINATED
 from streams.troubles import of_the_stop
 from streams.view import AttemptView, AttemptWindow
 
@@ -45,7 +46,9 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
             if fatal.role == "candidate" and not of_the_stop(fatal, view.stopped, self.config.own_slack_s):
                 found.setdefault(fatal.signature, []).append((node, fatal))
         if not found and not view.members and not view.finished:
-            lost = [(node, fatal) for node, fatal in window.unplaced if loses_a_peer(fatal)]
+            # Who was told to end has lost nobody.
+            telling = [(node, fatal) for node, fatal in window.unplaced if fatal.template != TERMINATED]
+            lost = [(node, fatal) for node, fatal in telling if loses_a_peer(fatal)]
             left = [(node, fatal) for node, fatal in lost if not of_the_stop(fatal, view.stopped, self._slack_s(fatal))]
             return [self._lost(view, window, left)] if left else []
         return [self._anomaly(view, window, group) for _, group in sorted(found.items())]

@@ -84,7 +84,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
 
     def _alone(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """The ranks of nodes whose agents were told to end while others live on: drained, or killed from outside."""
-        fresh = {node: time for node, time in view.told_alone.items() if node and node not in self.state.alone}
+        fresh = {node: time for node, time in view.stops.lone.items() if node and node not in self.state.alone}
         self.state.alone = sorted({*self.state.alone, *fresh})
         ranks = {rank: fresh[node] for rank in sorted(view.members) if (node := view.node_of(rank)) in fresh}
         if not ranks:

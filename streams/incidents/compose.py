@@ -35,7 +35,7 @@ _PAGES_NOBODY = (
     Reason.WHAT_IF_LENGTHS,
     Reason.WHAT_IF_VARIATION,
 )
-STOP_NS = 1_000_000_000
+STOP_NS, LOSS_NS = 1_000_000_000, 5_000_000_000
 
 
 def compose(
@@ -115,7 +115,9 @@ def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -
     slowdown that may be so by design or by its inputs, or in which the slow ones may only wait for another: nobody can
     do anything at once. A job that takes longer and tells no more warns as well.
     """
-    stopped = view.stopped is not None and decision.onset >= view.stopped - STOP_NS
+    # What peers lose just before belongs to it as well, where nothing else is known.
+    slack = LOSS_NS if decision.reason is Reason.ONLY_CASCADES else STOP_NS
+    stopped = view.stopped is not None and decision.onset >= view.stopped - slack
     if stopped or (decision.reason is Reason.SURVIVED and decision.severity is None):
         return "info"
     severity = decision.severity or worst(anomalies)

@@ -11,6 +11,8 @@ class Resolution(Enum):
     """Why an incident is over."""
 
     STOPPED = "the job was stopped by its owner"
+    PREEMPTED = "the job was preempted"
+    OUT_OF_TIME = "the job ran out of time"
     SUPERSEDED = "a new attempt has begun"
     ENDED = "the attempt has ended"
     ITERATES = "iterations go on"
@@ -29,13 +31,29 @@ SEVERAL = 2
 """After so many flaps a job that goes on for a moment has not got over it."""
 
 
+_STOPPED_FOR = (
+    (("DUE TO PREEMPTION", "DUE TO JOB REQUEUE", "Preempted by"), Resolution.PREEMPTED),
+    (("DUE TO TIME LIMIT", "time limit", "specified deadline"), Resolution.OUT_OF_TIME),
+)
+
+
+def stopped_for(said: str) -> Resolution:
+    """Why a job was stopped, by the words that said so; its owner did so where they say no more.
+
+    >>> stopped_for("salloc: Job 7 has exceeded its time limit").value
+    'the job ran out of time'
+    """
+    return next((why for words, why in _STOPPED_FOR if any(word in said for word in words)), Resolution.STOPPED)
+
+
 class Course(msgspec.Struct, frozen=True, kw_only=True):
     """How an incident and its attempt stand. ``stands``: the job stood still or failed, so that iterations end it.
 
     ``quiet_ns`` is for how long it has not shown, 0 where this window shows it; ``patience_ns`` how long what no longer
     shows must not (``situation.quiet_ns``), ``lull_ns`` for how long it once did not and was not over; ``flaps`` how
-    often it was over and showed again. ``stopped``, ``superseded`` and ``ended`` are of the attempt, ``progressed`` is
-    whether it has iterated since, ``survived`` whether blame finds that it went on though it prints no iterations.
+    often it was over and showed again. ``stopped`` says why somebody stopped the attempt, ``superseded`` and ``ended``
+    are of it, ``progressed`` is whether it has iterated since, ``survived`` whether blame finds that it went on though
+    it prints no iterations.
     """
 
     stands: bool
@@ -44,7 +62,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     window_ns: int
     lull_ns: int = 0
     flaps: int = 0
-    stopped: bool = False
+    stopped: Resolution | None = None
     superseded: bool = False
     ended: bool = False
     progressed: bool = False
@@ -64,8 +82,9 @@ def resolution_of(course: Course) -> Resolution | None:
     """
     quiet = course.quiet_ns > 0
     settled = quiet and (course.flaps < SEVERAL or course.quiet_ns >= course.patience)
+    if course.stopped is not None:
+        return course.stopped
     for holds, resolution in (
-        (course.stopped, Resolution.STOPPED),
         (course.superseded, Resolution.SUPERSEDED),
         (quiet and course.ended, Resolution.ENDED),
         (course.stands and settled and course.progressed, Resolution.ITERATES),

@@ -10,7 +10,7 @@ from streams.incidents.decision import Decision, Reason
 from streams.incidents.hardware_beside import working
 from streams.incidents.joining import STANDSTILL, Held, nodes_in, ranks_in, singles_out
 from streams.incidents.opened import IncidentBookState, Open
-from streams.incidents.resolution import Course
+from streams.incidents.resolution import Course, stopped_for
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.standstill import FAILURES
 from streams.regular_lines import repeated_by
@@ -80,7 +80,7 @@ def course_of(
         window_ns=situation.window_ns,
         lull_ns=incident.lull,
         flaps=incident.flaps,
-        stopped=view.stopped is not None,
+        stopped=None if view.stopped is None else stopped_for(view.stops.said),
         superseded=view.superseded is not None,
         ended=over(view),
         progressed=view.iterated is not None and view.iterated > max(window.start, settled),

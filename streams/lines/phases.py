@@ -34,6 +34,7 @@ def _begins(words: str) -> re.Pattern[str]:
 _FINISHED = _begins(
     r"""(?:after[ ])?training[ ](?:finished|is[ ]done|completed|complete)\b
       | process[ ]group[ ]destroyed
+      | exiting[ ]program[ ](?:at[ ]iteration[ ]\d{1,12}|after[ ][\d.]{1,24}[ ]minutes)
       | `?trainer\.fit`?[ ]stopped:
       | ["']?final[ ]validation[ ]metrics:
       | \{["']train_runtime["']:"""
@@ -95,7 +96,7 @@ LONGEST = 400
 
 _WORDS = (
     *("checkpoint", "validat", "eval", "training", "trainer.fit", "train_runtime", "saved", "saving "),
-    *("process group", "sanity checking", "step_folder", "prediction"),
+    *("exiting program", "process group", "sanity checking", "step_folder", "prediction"),
 )
 """One of these is in every line that turns the phase; looking for them first is much cheaper."""
 

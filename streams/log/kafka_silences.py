@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.codec import encode, headers
 from schemas.silences import Silence
 from streams.log.kafka import KafkaLog
-from streams.silencing import TOPIC, checked, newest, silence_of
+from streams.silencing import TOPIC, checked, kept, silence_of
 
 READ = 500
 
@@ -18,7 +18,7 @@ def stored_silences(log: KafkaLog) -> list[Silence]:
         entries = log.read(TOPIC, 0, since, min(READ, until - since))
         if not entries:
             break
-        found = newest([*found, *(one for one in map(silence_of, entries) if isinstance(one, Silence))])
+        found = kept([*found, *(one for one in map(silence_of, entries) if isinstance(one, Silence))])
         since = entries[-1].offset + 1
     return found
 

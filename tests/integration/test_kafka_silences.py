@@ -14,10 +14,19 @@ from kafka_pipeline import Pipeline, pipeline, run_all
 from silence_support import HOUR, INCIDENT, NOW, silence
 
 from schemas.codec import encode, headers
-from schemas.results import Incident
+from schemas.results import Incident, Notice
 from streams.log.kafka_silences import store_silence, stored_silences
 from streams.silencing import SilenceError
 
+NOTICE = Notice(
+    id="n",
+    notification_key="n1",
+    job="run-7",
+    attempt="0",
+    time=NOW,
+    rule="exception",
+    text="exception in job run-7: attribution pending",
+)
 pytestmark = pytest.mark.xdist_group("kafka")
 
 
@@ -86,8 +95,12 @@ def test_a_silence_that_is_ended_by_command_lets_an_open_incident_show_at_once(k
         feed = live.start("feed", "--from-beginning")
         put(live)
         assert "[silenced until 2" in until_shown(live, feed, 1)[0]
+        live.log.append("notices", b"run-7", encode(NOTICE), headers("notice"), 0)
+        live.log.flush()
+        (notice,) = until_shown(live, feed, 2)[1:]
+        assert "attribution pending  [silenced until 2" in notice
         done = run_all({"list": ["silence", "list", "--all"], "end": ["silence", "end", made.id]}, *live.where)
         assert done["list"][0] == 0 and f"{made.id}  " in done["list"][1]
         assert done["end"][0] == 0 and "ended silence" in done["end"][1]
-        lines = until_shown(live, feed, 2)
-        assert len(lines) == 2 and "silenced" not in lines[1] and "rank 0 failed" in lines[1]
+        lines = until_shown(live, feed, 3)
+        assert len(lines) == 3 and "silenced" not in lines[2] and "rank 0 failed" in lines[2]

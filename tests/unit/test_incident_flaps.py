@@ -124,7 +124,7 @@ LIMPS = msgspec.structs.replace(STANDS, stands=False)
         (STANDS, {"ended": True}, Resolution.ENDED),
         (STANDS, {"ended": True, "quiet_ns": 0}, None),
         (STANDS, {"ended": True, "superseded": True, "quiet_ns": 0}, Resolution.SUPERSEDED),
-        (STANDS, {"superseded": True, "stopped": True}, Resolution.STOPPED),
+        (STANDS, {"superseded": True, "stopped": Resolution.STOPPED}, Resolution.STOPPED),
         (LIMPS, {"progressed": True}, None),
         (LIMPS, {"quiet_ns": QUIET}, Resolution.QUIET),
         (LIMPS, {"quiet_ns": QUIET, "lull_ns": QUIET}, None),

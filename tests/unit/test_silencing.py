@@ -13,10 +13,12 @@ from schemas.ports import Entry
 from schemas.silences import Matcher, Silence
 from streams.silencing import (
     LONGEST_NS,
+    MOST_KEPT,
     SilenceError,
     Why,
     checked,
     fits_pattern,
+    kept,
     labels_of,
     newest,
     silence_of,
@@ -78,6 +80,11 @@ def test_the_latest_version_counts_in_whatever_order_they_come() -> None:
     assert newest([first, second]) == newest([second, first]) == [second]
     same = silence("job=run-7", ends=NOW)
     assert newest([first, same]) == newest([same, first]) == [same]
+
+
+def test_of_too_many_those_that_end_last_are_kept() -> None:
+    many = [silence("job=run-7", id=f"{number:05d}", ends=NOW + number) for number in range(MOST_KEPT + 9)]
+    assert [one.id for one in kept(many)] == [one.id for one in many[9:]]
 
 
 @pytest.mark.parametrize(

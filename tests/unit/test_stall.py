@@ -74,6 +74,14 @@ def test_before_the_first_iteration_only_silence_with_all_frozen_is_a_stall() ->
     assert stall([*start, *quiet[:2], still(RANKS, 30, last_log=None, phase="start-up", **BUSY)]) is None
 
 
+def test_the_first_iterations_may_take_long_unless_all_are_frozen() -> None:
+    first = closed((stepping(rank, 0, first=1, steps=3) for rank in range(RANKS)), 0)
+    quiet = [still(RANKS, start) for start in range(10, 220, 10)]
+    assert stall([first, *quiet[:10]]) is None
+    assert stall([first, *quiet]) is not None
+    assert stall([first, *quiet[:2], still(RANKS, 30, **FROZEN)]) is not None
+
+
 @pytest.mark.parametrize(
     ("name", "windows", "changes"),
     [

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from lifecycle_jobs import FAULTS, STOPPED, node_failed
+from lifecycle_jobs import (
+    FAULTS,
+    JOB,
+    LIMIT,
+    NODES,
+    PREEMPTED,
+    REQUEUED,
+    SLURM,
+    STOPPED,
+    hung_then,
+    node_failed,
+)
 from streams_support import Script
 
 from rankwatch import diagnose
@@ -26,6 +37,20 @@ def test_a_fault_that_stood_before_stays(make: Callable[[], Script], symptom: st
     (found,) = incidents(make())
     assert (found.severity, found.symptom) == ("critical", symptom)
     assert [suspect.rank for suspect in found.suspects] == named
+
+
+@pytest.mark.parametrize(
+    ("words", "resolution"),
+    [
+        ("", "the job was stopped by its owner"),
+        (LIMIT, "the job ran out of time"),
+        (PREEMPTED, "the job was preempted"),
+        (REQUEUED, "the job was preempted"),
+    ],
+)
+def test_what_a_fault_was_ended_for_is_said(words: str, resolution: str) -> None:
+    (found,) = incidents(hung_then(SLURM.format(JOB, NODES[0], words)))
+    assert (found.symptom, found.status, found.resolution) == ("hang", "resolved", resolution)
 
 
 def test_a_node_that_its_scheduler_says_has_failed_is_the_place() -> None:

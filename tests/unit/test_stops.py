@@ -27,6 +27,14 @@ def ranks(*seconds: float) -> dict[int, int]:
 TABLE: list[tuple[str, dict[str, Any], dict[str, Any], float | None, Why]] = [
     ("nobody", {}, {}, None, Why.NOBODY),
     ("the job", {"job": at(7), "agents": told(a=9), "launchers": FOUR}, {}, 7, Why.JOB),
+    ("the job, after its agents", {"job": at(7), "agents": told(a=5)}, {}, 5, Why.AGENTS),
+    (
+        "the job, long after one agent",
+        {"job": at(80), "agents": told(a=3), "launchers": FOUR},
+        {"now": at(90), "by_node": {"b": at(60)}},
+        80,
+        Why.JOB,
+    ),
     ("its step", {"step": at(7)}, {}, 7, Why.STEP),
     ("all ranks", {"ranks": ranks(3, 4, 5, 6)}, {}, 3, Why.RANKS),
     ("all ranks, one by one", {"ranks": ranks(3, 40, 80, 120)}, {}, None, Why.SOME_RANKS),

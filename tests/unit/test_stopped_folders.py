@@ -1,0 +1,108 @@
+"""Recorded folders of jobs that were ended from outside, as schedulers and launchers leave them behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from rankwatch import diagnose
+from schemas.results import Incident
+
+RANKS, STEPS = 8, 60
+AT = "2026-11-29T12:01:05"
+AGENT = "W1129 12:01:05.332000 23464 torch/distributed/elastic/"
+SIGTERM = f"{AGENT}agent/server/api.py:719] Received Signals.SIGTERM death signal, shutting down workers"
+SIGINT = SIGTERM.replace("SIGTERM", "SIGINT")
+ERROR = ["Traceback (most recent call last):", '  File "train.py", line 9, in <module>', "    main()"]
+WATCHDOG = (
+    "[rank{0}]:[E1129 12:01:06.000000000 ProcessGroupNCCL.cpp:1316] [PG 0 Rank {0}] Process group watchdog thread "
+    "terminated with exception: NCCL error: remote process exited or there was a network error"
+)
+ENDED = ["srun: error: n0: tasks 0-3: Terminated", "srun: error: n1: tasks 4-7: Terminated"]
+
+
+def step(number: int, who: str = "") -> str:
+    minute, second = divmod(number, 60)
+    return f"2026-11-29 12:{minute:02d}:{second:02d},000 INFO {who}step {number} loss {3 - number / 100:.3f}"
+
+
+def slurm(folder: Path, *tail: str) -> Path:
+    """What ``srun --label`` writes, and behind it what Slurm says in the end."""
+    lines = [f"{rank}: 2026-11-29 12:00:00,100 INFO rank {rank}/{RANKS} host n{rank // 4}" for rank in range(RANKS)]
+    lines += [f"{rank}: {step(number)}" for number in range(1, STEPS + 1) for rank in range(RANKS)]
+    (folder / "slurm-77.out").write_text("\n".join([*lines, *tail]) + "\n")
+    return folder
+
+
+def torchrun(folder: Path, said: str, rank_says: Callable[[int], Sequence[str]] = lambda rank: ()) -> Path:
+    """Logs of ranks, and those of the agents of two nodes."""
+    for rank in range(RANKS):
+        place = folder / "logs" / f"node0{rank // 4}" / "none_abc" / "attempt_0" / str(rank % 4)
+        place.mkdir(parents=True)
+        lines = [f"2026-11-29 12:00:00,100 INFO [rank {rank}] starting, world size: {RANKS}"]
+        lines += [step(number, f"[rank {rank}] ") for number in range(1, STEPS + 1)]
+        (place / "stdout.log").write_text("\n".join(lines) + "\n")
+        (place / "stderr.log").write_text("\n".join([*rank_says(rank), ""]))
+    for node in range(2):
+        lines = ["W1129 12:00:00.100000 23464 torch/distributed/run.py:774] Setting OMP_NUM_THREADS", said]
+        closing = f"{AGENT}multiprocessing/api.py:1028] Sending process {{}} closing signal SIGTERM"
+        lines += [closing.format(1000 + 10 * node + local) for local in range(4)] if said else []
+        (folder / f"agent_node0{node}.log").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def plain(folder: Path, *tail: str) -> Path:
+    (folder / "train.log").write_text("\n".join([*(step(number) for number in range(1, STEPS + 1)), *tail]) + "\n")
+    return folder
+
+
+def cancelled(what: str, reason: str = "") -> str:
+    return f"slurmstepd: error: *** {what} ON n0 CANCELLED AT {AT}{reason} ***"
+
+
+INTERRUPTED = [*ERROR, "KeyboardInterrupt"]
+STOPPED: dict[str, Callable[[Path], Path]] = {
+    "scancel": lambda place: slurm(place, cancelled("JOB 77"), cancelled("STEP 77.0"), *ENDED),
+    "scancel of a step": lambda place: slurm(place, cancelled("STEP 77.0"), *ENDED),
+    "time limit": lambda place: slurm(place, cancelled("STEP 77.0", " DUE TO TIME LIMIT"), *ENDED),
+    "preempted": lambda place: slurm(place, cancelled("JOB 77", " DUE TO PREEMPTION"), *ENDED),
+    "torchrun": lambda place: torchrun(place, SIGTERM),
+    "torchrun, torn down": lambda place: torchrun(
+        place, SIGTERM, lambda rank: [WATCHDOG.format(rank), "Fatal Python error: Aborted"]
+    ),
+    "ranks alone": lambda place: torchrun(place, "", lambda rank: INTERRUPTED),
+    "by hand": lambda place: plain(place, SIGINT, *INTERRUPTED),
+    "by hand, no launcher": lambda place: plain(place, *INTERRUPTED),
+}
+
+
+def paging(folder: Path) -> list[Incident]:
+    return [one for one in diagnose.diagnose(folder).incidents if one.severity != "info"]
+
+
+@pytest.mark.parametrize("make", STOPPED.values(), ids=STOPPED)
+def test_a_recorded_job_that_was_ended_from_outside_is_no_incident(
+    make: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    assert [(one.symptom, one.summary) for one in paging(make(tmp_path))] == []
+
+
+def test_a_task_that_failed_before_its_step_was_cancelled_is_one(tmp_path: Path) -> None:
+    lines = [f"3: {line}" for line in (*ERROR, "ValueError: bad shard")]
+    lines += ["srun: error: n0: task 3: Exited with exit code 1", cancelled("STEP 77.0"), *ENDED]
+    assert [one.symptom for one in paging(slurm(tmp_path, *lines))] == ["crash"]
+
+
+def test_a_node_that_failed_is_one_of_that_node(tmp_path: Path) -> None:
+    reason = " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
+    (found,) = paging(slurm(tmp_path, "srun: error: Node failure on n1", cancelled("STEP 77.0", reason)))
+    assert (found.symptom, found.scope.nodes) == ("crash", ["n1"])
+
+
+def test_a_rank_that_is_terminated_alone_is_one(tmp_path: Path) -> None:
+    lost = "[rank{0}]: RuntimeError: Connection closed by peer [10.0.0.{0}]:4711"
+    killed = [*ERROR, "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"]
+    folder = torchrun(tmp_path, "", lambda rank: killed if rank == 3 else [*ERROR, lost.format(rank)])
+    assert [one.symptom for one in paging(folder)] == ["crash"]
