@@ -16,6 +16,7 @@ from rankwatch.home import NO_DATABASE
 from schemas.codec import encode, headers
 from schemas.identity import NO_JOB
 from schemas.ids import stable_id
+from schemas.jobs import JobDescription
 from schemas.library import Library
 from schemas.results import Incident
 from sinks.migrate import migrate
@@ -59,6 +60,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
         """All jobs of the recording, its own first; without the mark of nodes that are idle, unless it is alone."""
         found = {arrival.batch.identity.job for arrival in self.recording.arrivals}
         return [self.recording.job, *sorted(found - {self.recording.job, NO_JOB})]
+
+    @property
+    def description(self) -> JobDescription:
+        """What is known of the (first) job."""
+        return report.descriptions(self.log).get(self.recording.job, JobDescription())
 
     @property
     def pages(self) -> bool:
@@ -179,7 +185,7 @@ def run_of(diagnosis: Diagnosis, kind: Kind) -> Run:
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The report that tools rely on (DESIGN section 7)."""
     return {
-        "job": {"id": diagnosis.recording.job},
+        "job": {"id": diagnosis.recording.job, **report.description_json(diagnosis.description)},
         "inputs": inputs_json(diagnosis.inputs),
         "run_id": diagnosis.run_id,
         "judged": judged.as_json(judged.judged(diagnosis.log)),

@@ -11,6 +11,7 @@ from rich.text import Text
 from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
+from rankwatch.text_job import job_line
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.incidents.compose import said_place, said_reason, said_symptom, since_iteration
 from streams.incidents.resolution import said_status
@@ -43,6 +44,8 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     """The whole report."""
     inputs = diagnosis.inputs
     out.print(f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
+    if known := job_line(diagnosis.description):
+        out.print(printable(f"known of the job: {known}"))
     out.print(printable(f"judged by: {said(judged(diagnosis.log))}"))
     if diagnosis.until is not None:
         out.print(f"seen up to {moment(diagnosis.until)}")
