@@ -91,6 +91,7 @@ def compose(
         library=library,
         stacks=list(stacks),
         cluster=view.cluster,
+        labels=dict(view.labels),
     )
 
 

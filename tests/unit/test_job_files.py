@@ -205,6 +205,7 @@ def test_a_hash_alone_is_a_commit_where_the_name_says_so(tmp_path: Path, name: s
     "content",
     [
         *("", "\n\n", "hello\nworld\n", '{"rank": 2, "node": "n", "seed": 14, "world_size": 8, "nodes": 4}'),
+        '{"dp_size": 4, "pp_size": 4, "tp_size": 2, "slowdown": {"0": 1.97, "1": 1.01}}',
         *('{"lr": ', "[model\nlr = ", "lr: [1\nbf16: {", "x=1\ny=2\nz=3\n", "#!/bin/bash\necho hello\n", "a\tb\n"),
         *(b"\x00\x01\x02" * 100, b"\xff\xfe" + b"lr\xff: 1\n" * 3, b"PK\x03\x04", "lr: !!python/object:os.system {}\n"),
     ],
