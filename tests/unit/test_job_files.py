@@ -247,3 +247,14 @@ def test_hostile_files_end_soon_and_bounded(tmp_path: Path, content: str | bytes
 
 def test_what_is_too_big_is_not_read(tmp_path: Path) -> None:
     assert read(tmp_path, job_samples.DEEPSPEED + " " * job_files.MOST_BYTES) is None
+
+
+def test_what_a_source_tells_fits_one_record(tmp_path: Path) -> None:
+    lists = "".join(f"V{at:04}_{'X' * 100}={chr(1) * 390}\n" for at in range(600))
+    path = tmp_path / "env"
+    path.write_text(lists)
+    facts = job_files.read(Source(path=path, file="env", size=path.stat().st_size))
+    assert facts is not None
+    event = facts.event(0)
+    assert event.left_out["too many"] > 0
+    assert len(msgspec.json.encode(event)) < 1_000_000
