@@ -28,23 +28,34 @@ def of_files(
         if not home and len(jobs) > 1:
             yield Unused(facts.source, 0, SEVERAL)
             continue
-        start, end = span(home)
-        identity = _identity(facts.source, owners, start)
+        begins, end = span(home)
+        identity, start = _whose(facts.source, owners, begins)
         event = facts.event(start, "inferred", max(end - start, SECOND))
         yield Observation(identity, start, event, facts.source, 0)
 
 
-def _identity(file: str, owners: Owners, time: int) -> Identity:
-    """The rank that the name tells, if there is such; else the node in its path; else the job."""
+def _whose(file: str, owners: Owners, begins: int) -> tuple[Identity, int]:
+    """The rank that the name tells, if there is such, when it started; else the node in its path; else the job."""
     job = owners.job(file, "")
     rank = job_files.rank_of(file)
-    if rank is not None and owners.of_attempts(file, rank, ""):
-        return owners.of_rank(file, rank, time)
+    own = [] if rank is None else owners.of_attempts(file, rank, "")
+    starts = [worker.start for worker in own if worker.start is not None]
+    if starts:
+        # Nothing of a rank may be seen before it lives.
+        return owners.of_rank(file, rank, min(starts)), min(starts)
     parts = [
         part for word in file.split("/") for part in (word, word.partition(".")[0], *word.partition(".")[0].split("_"))
     ]
     node = next((name for name in owners.workers.nodes(job) if name in parts), "")
-    return Identity(job=job, node=node, rank_reason=REASON, process_type="launcher")
+    return Identity(job=job, node=node, rank_reason=REASON, process_type="launcher"), begins
+
+
+def of_launcher(identity: Identity, time: int) -> Observation:
+    """That torchrun launched a job, which its folders show; said by one of its workers when that began (ns)."""
+    facts = JobFacts("torchrun")
+    facts.frame("pytorch")
+    facts.tell("launch", "launcher", "torchrun")
+    return Observation(identity, time, facts.event(time, "inferred", SECOND), "", 0)
 
 
 def of_lines(log: LogFile, moments: Sequence[Moment], identity: Identity) -> Iterable[Observation]:

@@ -19,6 +19,8 @@ MOST_SCANNED = 8192
 """Characters of a value that are looked at."""
 MOST_LOOKED_AT = 250_000
 """Characters of all values of a source that are looked at."""
+MOST_KEPT = 100_000
+"""Characters of all names and values of a source that are told, so that one record holds them."""
 MOST_DEPTH, MOST_LEAVES, LONGEST_LIST = 12, 4000, 16
 """Of a nested configuration: how deep, how many values, and how many items of a list are told one by one."""
 SECRET, TOO_MANY, TOO_DEEP = "secret", "too many", "too deep"
@@ -38,7 +40,7 @@ class JobFacts:
         self.left_out: dict[str, int] = {}
         self._facets: dict[str, dict[str, str]] = {name: {} for name in (*_TEXTS, "model")}
         self._axes: dict[str, dict[str, int]] = {}
-        self._looked_at = 0
+        self._looked_at = self._kept = 0
 
     def __bool__(self) -> bool:
         told = any(self._facets.values()) or self._axes or self.command
@@ -139,10 +141,12 @@ class JobFacts:
 
     def _put(self, facet: str, name: str, value: str) -> None:
         names = self._facets[facet]
-        if len(name) > LONGEST_NAME or (name not in names and len(names) >= MOST_NAMES):
+        told = printable(value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…")
+        self._kept += len(name) + len(told)
+        if len(name) > LONGEST_NAME or (name not in names and len(names) >= MOST_NAMES) or self._kept > MOST_KEPT:
             self._count(TOO_MANY)
             return
-        names[name] = printable(value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…")
+        names[name] = told
 
     def event(self, time: int, source: TimeSource = "inferred", precision_ns: int = 0) -> Job:
         """All of it as one event."""

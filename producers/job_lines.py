@@ -58,23 +58,24 @@ _BACKEND = re.compile(
     r"\b(?:initialized process group|init(?:ializing)? (?:torch )?distributed).{0,80}?\bbackend[=: ]{1,3}(\w{1,20})",
     re.IGNORECASE,
 )
-_ATTENTION = (
-    *(" version", "version=", '_version"', "torch==", "cudaDriverVersion", "Driver Version", "set by environment"),
-    *("Environment: ", "+ ", "declare -x ", "cmd = ", "unning", "unch", "xecuting", " arguments -", "Arguments("),
-    *(
-        "Config {",
-        " .....",
-        "{'",
-        ": {",
-        "= {",
-        "configuration *",
-        "config *",
-        "building model",
-        "parameters",
-        "backend",
-    ),
+_COMMANDS = ("srun", "torchrun", "deepspeed", "accelerate", "mpirun", "python")
+_ALONE = (
+    *("ersion", "torch==", "set by environment", "Environment: ", "+ ", "declare -x ", "cmd = ", "unning", "unch"),
+    *("xecuting", "building model", "trainable parameters", "total parameters", "backend"),
 )
-"""A line that tells anything has one of these; few lines of a log do."""
+_TOGETHER = (
+    " arguments -",
+    "Arguments(",
+    "[config.py:",
+    "Config {",
+    "onfig",
+    "args: {",
+    "cfg: {",
+    "json = {",
+    "{'",
+    " ****",
+)
+"""A line that tells something by itself has one of the former, one that begins a block one of the latter."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -90,13 +91,22 @@ def told_by(texts: Iterable[str], file: str) -> Told | None:
     lines = _lines(texts)
     first = -1
     for at, line in lines:
-        if not any(word in line for word in _ATTENTION):
-            continue
-        _single(line, facts)
-        _block(line, lines, facts)
+        alone, begins = _has(line, _ALONE), _has(line, _TOGETHER)
+        if alone:
+            _single(line, facts)
+        if begins:
+            _block(line, lines, facts)
         if first < 0 and facts:
             first = at
     return Told(first, facts) if facts else None
+
+
+def _has(line: str, words: tuple[str, ...]) -> bool:
+    """Whether any of the words stands in the line; most lines are asked nothing else, so this has to be quick."""
+    for word in words:  # noqa: SIM110 - a generator takes several times as long
+        if word in line:
+            return True
+    return False
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -113,14 +123,15 @@ def _single(line: str, facts: JobFacts) -> None:
     """What one line tells by itself."""
     for name, version in versions_in(line):
         facts.tell("versions", name, version)
-    for pattern in (_SET_BY, _ENVIRONMENT):
-        if (variable := pattern.search(line) if pattern is _SET_BY else pattern.match(line)) is not None:
-            facts.variable(variable[1], variable[2].strip("\"'"))
-    if (echo := _ECHO.match(line)) is not None:
+    told = _SET_BY.search(line) if "set by env" in line else None
+    variable = told or _ENVIRONMENT.match(line)
+    if variable is not None:
+        facts.variable(variable[1], variable[2].strip("\"'"))
+    if _has(line, _COMMANDS) and (echo := _ECHO.match(line)) is not None:
         take_script(echo[1], facts)
-    if (parameters := _PARAMETERS.search(line)) is not None:
+    if "parameters" in line and (parameters := _PARAMETERS.search(line)) is not None:
         facts.tell("model", "parameters", next(filter(None, parameters.groups())).replace(",", ""))
-    if (backend := _BACKEND.search(line)) is not None:
+    if "backend" in line and (backend := _BACKEND.search(line)) is not None:
         facts.setting("backend", backend[1])
 
 

@@ -240,6 +240,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
     for place, log in contents.ranks:
         iterations.learn(found.writers[slot_of(place)], log)
         slots[slot_of(place)].append((place.stream, log))
+    launched: set[str] = set()
     for slot, logs in sorted(slots.items()):
         worker = found.writers[slot]
         own = seen.get(worker, Sightings())
@@ -249,8 +250,11 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         yield from _shifted(worker, [log for _, log in logs], filled)
+        identity = _writer(worker, found.doubted.get(slot, ""))
+        if worker.job not in launched and any(filled):
+            launched.add(worker.job)
+            yield job_events.of_launcher(identity, min(moment.time for moments in filled for moment in moments))
         for (stream, log), moments in zip(logs, filled, strict=True):
-            identity = _writer(worker, found.doubted.get(slot, ""))
             yield from _events(log, stream, moments, identity)
             yield from printed_stacks(log, moments, identity, pid)
             yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))

@@ -17,6 +17,7 @@ from rankwatch.silenced import silence_json, silences_at
 from schemas.codec import encode, headers
 from schemas.identity import NO_JOB
 from schemas.ids import stable_id
+from schemas.jobs import JobDescription
 from schemas.library import Library
 from schemas.results import Incident
 from schemas.silences import Silence
@@ -74,6 +75,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
     def fleet(self) -> Memberships:
         """Of which incident of several jobs each of its incidents is part."""
         return memberships(self.incidents)
+
+    @property
+    def description(self) -> JobDescription:
+        """What is known of the (first) job."""
+        return report.descriptions(self.log).get(self.recording.job, JobDescription())
 
     @property
     def pages(self) -> bool:
@@ -217,7 +223,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     fleet = diagnosis.fleet
     silenced = diagnosis.silenced
     return {
-        "job": {"id": diagnosis.recording.job},
+        "job": {"id": diagnosis.recording.job, **report.description_json(diagnosis.description)},
         "inputs": inputs_json(diagnosis.inputs),
         "run_id": diagnosis.run_id,
         "judged": judged.as_json(judged.judged(diagnosis.log)),

@@ -14,6 +14,7 @@ from rankwatch.diagnose import Diagnosis
 from rankwatch.silenced import silence_facts
 from rankwatch.text_compared import print_comparisons
 from rankwatch.text_fleet import fleet_facts, is_fleet, whose
+from rankwatch.text_job import job_line
 from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
 from streams.compared import comparisons
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
@@ -49,6 +50,8 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     """The whole report."""
     inputs = diagnosis.inputs
     out.print(f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
+    if known := job_line(diagnosis.description):
+        out.print(printable(f"known of the job: {known}"))
     out.print(printable(f"judged by: {said(judged(diagnosis.log))}"))
     if diagnosis.until is not None:
         out.print(f"seen up to {moment(diagnosis.until)}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from schemas.events import Job
 from schemas.identity import shortened
 from schemas.jobs import FACETS, LONGEST_NAME, LONGEST_VALUE, MOST_NAMES, MOST_VALUES, MOST_WORDS, JobDescription
@@ -78,12 +80,10 @@ class _Counts:
 
 def merged(descriptions: Iterable[JobDescription | None]) -> JobDescription | None:
     """What all of them tell, null where there is none."""
-    found: JobDescription | None = None
-    for one in descriptions:
-        if one is None or one == found:
-            continue
-        found = one if found is None else _both(found, one)
-    return found
+    given = [one for one in descriptions if one is not None]
+    # Thousands of ranks tell the same.
+    distinct = list({msgspec.json.encode(one): one for one in given}.values()) if len(given) > 1 else given
+    return _all(distinct) if len(distinct) > 1 else next(iter(distinct), None)
 
 
 def with_layout(
@@ -97,19 +97,34 @@ def with_layout(
     return merged((described_by(Job(time=0, layout=sizes, world_size=world)), description))
 
 
-def _both(one: JobDescription, other: JobDescription) -> JobDescription:
-    told = _told(one)
-    for facet, names in _told(other).items():
-        for name, values in names.items():
-            before = told[facet].get(name, set())
-            told[facet][name] = None if before is None or values is None else before | values
-    left_out = {
-        reason: max(one.left_out.get(reason, 0), other.left_out.get(reason, 0))
-        for reason in sorted(one.left_out.keys() | other.left_out.keys())[:MOST_REASONS]
-    }
-    command = max(one.command, other.command, key=lambda words: (len(words), words))
-    framework = min(one.framework, other.framework, key=_place)
-    return _made(told, framework, command, frozenset((*one.cut, *other.cut)), left_out)
+def _all(distinct: list[JobDescription]) -> JobDescription:
+    """What several tell."""
+    told = _told(distinct[0])
+    left_out: dict[str, int] = {}
+    for one in distinct[1:]:
+        for facet, names in _told(one).items():
+            _add(told.setdefault(facet, {}), names)
+    for one in distinct:
+        for reason, count in one.left_out.items():
+            left_out[reason] = max(count, left_out.get(reason, 0))
+    return _made(
+        told,
+        min((one.framework for one in distinct), key=_place),
+        max((one.command for one in distinct), key=lambda words: (len(words), words)),
+        frozenset(facet for one in distinct for facet in one.cut),
+        {reason: left_out[reason] for reason in sorted(left_out)[:MOST_REASONS]},
+    )
+
+
+def _add(known: dict[str, set[str] | None], names: Mapping[str, set[str] | None]) -> None:
+    for name, values in names.items():
+        before = known.get(name, set())
+        if before is None or values is None:
+            known[name] = None
+        elif not values <= before:
+            # What has more values than are kept need not be told further.
+            both = before | values
+            known[name] = both if len(both) <= MOST_VALUES else None
 
 
 def _place(framework: str) -> tuple[bool, int, str]:

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from schemas.codec import decode
+from schemas.jobs import JobDescription
 from schemas.ports import Entry, Log
-from schemas.results import Anomaly, DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate
+from schemas.results import Anomaly, DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate, Window
+from streams.job_description import merged
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
@@ -39,6 +41,32 @@ def incident_of(entry: Entry) -> Incident:
     """The incident in an entry of the incidents topic."""
     incident: Incident = decode("incident", entry.value)
     return incident
+
+
+def descriptions(log: Log) -> dict[str, JobDescription]:
+    """What is known of each job, by its name."""
+    told: dict[str, list[JobDescription]] = {}
+    for entry in _entries(log, "windows"):
+        # Few windows tell any of it, and to decode one that has much else to tell takes time.
+        if b'"described":' not in entry.value or entry.headers.get("schema") != "window":
+            continue
+        window: Window = decode("window", entry.value)
+        if window.described is not None:
+            told.setdefault(window.identity.job, []).append(window.described)
+    return {job: found for job in sorted(told) if (found := merged(told[job])) is not None}
+
+
+def description_json(description: JobDescription) -> dict[str, Any]:
+    """What is known of a job, all of its keys."""
+    return {
+        "framework": description.framework,
+        "command": description.command,
+        "world_size": description.world_size,
+        **description.facets,
+        "differing": description.differing,
+        "scattered": description.scattered,
+        "left_out": description.left_out,
+    }
 
 
 def dead_letters(log: Log) -> list[DeadLetter]:

@@ -170,11 +170,11 @@ def _is_trainer(span: StackSpan) -> bool:
 class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     """One attempt of a job, as far as closed windows tell.
 
-    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a
-    worker whose rank is not known last reported an iteration, ``said_done`` when one said that training was done;
-    ``nobodys`` is what such workers have told. ``places`` is empty but where the view is written down. ``switches`` are
-    those that nodes hang under, with all above them; ``clocks`` by how much (ns) printed times of nodes were set back,
-    ``retimed`` the end of the last window in which a rank's times ran ahead and were not believed.
+    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a worker whose
+    rank is not known last reported an iteration, ``said_done`` when one said that training was done; ``nobodys`` is
+    what such workers have told; ``labels`` are the job's. ``places`` is empty but where the view is written down.
+    ``switches`` are those that nodes hang under, with all above them; ``clocks`` by how much (ns) printed times of
+    nodes were set back, ``retimed`` the end of the last window in which a rank's times ran ahead and were not believed.
     """
 
     job: str
@@ -182,6 +182,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     first: int
     members: dict[int, Member] = {}
     layout: dict[str, int] = {}
+    labels: dict[str, str] = {}
     world_size: int | None = None
     clock: ProgressClock = msgspec.field(default_factory=ProgressClock)
     phases: dict[int, str] = {}
@@ -201,6 +202,8 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     def update(self, window: AttemptWindow) -> None:
         """Take in one closed window."""
         layout = dict(self.layout)
+        if window.described is not None:
+            self.labels = window.described.labels
         moved = False
         for summary in window.summaries:
             rank = summary.identity.rank

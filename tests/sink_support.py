@@ -9,6 +9,7 @@ import msgspec
 from schemas import codec, events, fleet, results
 from schemas.comparison import Association, Comparison, LikeJob, Setting, Shown
 from schemas.identity import Identity
+from schemas.jobs import JobDescription
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.meta import MetaAlert
 from schemas.ports import Entry
@@ -169,6 +170,19 @@ def stamped() -> list[events.Batch[events.Event]]:
             events.Alert(time=0, name="xid", text="Xid 79", severity="critical"),
         )
     ]
+
+
+def described(**environment: str) -> JobDescription:
+    return JobDescription(
+        framework="megatron",
+        command=["torchrun", "train.py"],
+        layout={"tp": 2},
+        world_size=8,
+        environment=environment,
+        versions={"torch": "2.5.1"},
+        differing={"flags.bf16": ["false", "true"]},
+        scattered=["environment.NCCL_TOPO_FILE"],
+    )
 
 
 def window(rank: int | None = 3, start: int = T0, **changes: object) -> results.Window:
@@ -464,8 +478,8 @@ def everything() -> list[msgspec.Struct]:
     """At least one record of every kind on the topics of the sink."""
     return [
         *stamped(),
-        window(),
-        window(4),
+        window(described=described(NCCL_ALGO="Tree", OMP_NUM_THREADS="8")),
+        window(4, described=described(NCCL_ALGO="Ring")),
         window(3, T0 + 10 * S),
         window(None),
         results.Progress(partition=0, end=T0),

@@ -15,7 +15,7 @@ import yaml
 
 from producers.job_facts import JobFacts
 from producers.rows import parse
-from producers.setting_names import is_telling, last_of
+from producers.setting_names import AXES, is_telling, last_of
 from schemas.jobs import FACETS
 
 FEWEST_TELLING = 3
@@ -88,7 +88,9 @@ def read(nested: Nested, file: str) -> JobFacts | None:
         _take_own(nested, facts)
         return facts
     names = list(_names(nested))
-    if len({last_of(name) for name in names if is_telling(name)}) < FEWEST_TELLING:
+    telling = {last_of(name) for name in names if is_telling(name)}
+    # Sizes of a layout stand beside results, too.
+    if len(telling) < FEWEST_TELLING or telling <= AXES.keys():
         return None
     facts.framework = framework_of(nested, names)
     facts.settings(nested)

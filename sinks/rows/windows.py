@@ -8,15 +8,18 @@ from schemas import codec
 from schemas.identity import NO_JOB, is_node
 from schemas.results import Window
 from sinks.rows.common import Block, axis_values, coordinates_text, identity_values, single
+from sinks.rows.jobs import fact_block
 
 
 def window_blocks(window: Window, run_id: str) -> list[Block]:
-    """The window itself, its rank unless it is a node's, and its attempt of a job unless the node is idle."""
+    """The window itself, its rank unless it is a node's, and its attempt and job unless the node is idle."""
     blocks = [single("windows", _window(window, run_id))]
     if not is_node(window.identity.worker):
         blocks.append(single("ranks", _rank(window, run_id)))
     if window.identity.job != NO_JOB:
         blocks.append(single("jobs", _job(window, run_id)))
+        if window.described is not None and (facts := fact_block(window, window.described, run_id)).rows:
+            blocks.append(facts)
     return blocks
 
 

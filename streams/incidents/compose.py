@@ -77,6 +77,7 @@ def compose(
         library=library,
         stacks=list(stacks),
         cluster=view.cluster,
+        labels=dict(view.labels),
     )
 
 

@@ -124,7 +124,7 @@ def test_every_table_and_column_has_a_comment_and_every_column_is_filled(client:
         " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
     ).result_rows
     assert columns == []
-    for table in (*EVENT_TABLES, *DERIVED_TABLES, "ranks", "jobs"):
+    for table in (*EVENT_TABLES, *DERIVED_TABLES, "ranks", "jobs", "job_facts"):
         wanted = client.query(
             "SELECT name FROM system.columns"
             " WHERE database = currentDatabase() AND table = {t:String} AND default_kind = ''",
@@ -340,7 +340,7 @@ def test_full_records_are_kept_as_json(client: Client) -> None:
     for table, kind, record in (
         ("incidents", "incident", support.incident()),
         ("anomalies", "anomaly", support.anomaly()),
-        ("windows", "window", support.window()),
+        ("windows", "window", support.window(None)),
     ):
         texts = [row[0] for row in client.query(f"SELECT json FROM {table} FINAL").result_rows]
         assert record in [codec.decode(kind, text.encode()) for text in texts]
@@ -355,7 +355,7 @@ def test_every_golden_example_is_stored(client: Client) -> None:
                 log.append(topic, b"key", example.read_bytes(), codec.headers(kind), support.T0)
     counts = Sink(log, client).drain()
     assert counts.pop("dead_letters") == len(list((EXAMPLES / "dead_letter").iterdir()))
-    assert set(counts) == {*EVENT_TABLES, *DERIVED_TABLES, "ranks", "jobs"}
+    assert set(counts) == {*EVENT_TABLES, *DERIVED_TABLES, "ranks", "jobs", "job_facts"}
 
 
 def test_distant_times_are_stored_and_fold(client: Client) -> None:

@@ -101,6 +101,25 @@ def test_meta_alerts_latest_says_what_fires_now(client: Client) -> None:
     assert ask(client, "SELECT status FROM meta_alerts FINAL ORDER BY ts") == [["firing"], ["resolved"]]
 
 
+def test_what_jobs_are_is_asked_by_name_and_value_or_as_a_whole(client: Client) -> None:
+    asked = "SELECT DISTINCT job FROM job_facts WHERE facet = 'environment' AND name = 'NCCL_ALGO' AND value = 'Tree'"
+    assert ask(client, asked) == [["job1"]]
+    assert ask(client, asked.replace("Tree", "LL")) == []
+    whole = (
+        "SELECT framework, command, world_size, layout, environment, versions, flags, differing FROM job_descriptions"
+    )
+    assert ask(client, whole) == [
+        [
+            *("megatron", "torchrun train.py", "8", {"tp": "2"}, {"OMP_NUM_THREADS": "8"}, {"torch": "2.5.1"}, {}),
+            {
+                "environment.NCCL_ALGO": ["Ring", "Tree"],
+                "environment.NCCL_TOPO_FILE": [""],
+                "flags.bf16": ["false", "true"],
+            },
+        ]
+    ]
+
+
 def test_merged_stacks_latest_says_where_everybody_is(client: Client) -> None:
     sql = "SELECT role, group_number, ranks, rank_list, missing, minority, activity, place FROM merged_stacks_latest"
     assert ask(client, f"{sql} WHERE job = 'job1' ORDER BY class_number, group_number") == [

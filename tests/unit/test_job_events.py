@@ -33,7 +33,7 @@ def jobs(folder: Path) -> list[tuple[str, Job]]:
         (arrival.batch.identity.worker, event)
         for arrival in read_recording(folder).arrivals
         for event in arrival.batch.events
-        if isinstance(event, Job) and not event.source.endswith("stderr.log")
+        if isinstance(event, Job) and not event.source.endswith(("stderr.log", "torchrun"))
     ]
 
 
@@ -56,6 +56,17 @@ def test_what_lies_at_the_top_is_the_jobs_what_names_a_node_or_rank_its_own(tmp_
 def test_a_described_file_is_no_longer_left_aside_and_others_still_are(tmp_path: Path) -> None:
     folder = recorded(tmp_path, {"config.yaml": job_samples.NEMO, "notes.md": "hello", "truth.json": '{"rank": 2}'})
     assert [one.file for one in read_recording(folder).inputs.unused] == ["notes.md", "truth.json"]
+
+
+def test_that_torchrun_launched_a_job_is_told_by_its_first_worker(tmp_path: Path) -> None:
+    arrivals = read_recording(recorded(tmp_path, {})).arrivals
+    told = [
+        (arrival.batch.identity.rank, event.framework, event.launch)
+        for arrival in arrivals
+        for event in arrival.batch.events
+        if isinstance(event, Job) and event.source == "torchrun"
+    ]
+    assert told == [(0, "pytorch", {"launcher": "torchrun"})]
 
 
 def test_lines_are_told_by_whoever_wrote_them(tmp_path: Path) -> None:

@@ -205,6 +205,7 @@ def test_a_hash_alone_is_a_commit_where_the_name_says_so(tmp_path: Path, name: s
     "content",
     [
         *("", "\n\n", "hello\nworld\n", '{"rank": 2, "node": "n", "seed": 14, "world_size": 8, "nodes": 4}'),
+        '{"dp_size": 4, "pp_size": 4, "tp_size": 2, "slowdown": {"0": 1.97, "1": 1.01}}',
         *('{"lr": ', "[model\nlr = ", "lr: [1\nbf16: {", "x=1\ny=2\nz=3\n", "#!/bin/bash\necho hello\n", "a\tb\n"),
         *(b"\x00\x01\x02" * 100, b"\xff\xfe" + b"lr\xff: 1\n" * 3, b"PK\x03\x04", "lr: !!python/object:os.system {}\n"),
     ],
@@ -246,3 +247,14 @@ def test_hostile_files_end_soon_and_bounded(tmp_path: Path, content: str | bytes
 
 def test_what_is_too_big_is_not_read(tmp_path: Path) -> None:
     assert read(tmp_path, job_samples.DEEPSPEED + " " * job_files.MOST_BYTES) is None
+
+
+def test_what_a_source_tells_fits_one_record(tmp_path: Path) -> None:
+    lists = "".join(f"V{at:04}_{'X' * 100}={chr(1) * 390}\n" for at in range(600))
+    path = tmp_path / "env"
+    path.write_text(lists)
+    facts = job_files.read(Source(path=path, file="env", size=path.stat().st_size))
+    assert facts is not None
+    event = facts.event(0)
+    assert event.left_out["too many"] > 0
+    assert len(msgspec.json.encode(event)) < 1_000_000
