@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.comparison import Comparison, Setting, Shown
+from schemas.identity import said_ranks, shortened
 from schemas.ids import stable_id
 from schemas.jobs import JobDescription
 from schemas.library import HealthyJob
@@ -19,9 +20,10 @@ from streams.library.likeness import WEIGHTS, Described, described
 from streams.view import AttemptWindow, HealthyContrast
 
 MOST_SETTINGS = 60
-MOST_SHOWN = 12
+QUOTED, SHOWN_TEXT = 3, 120
 MOST_INCIDENTS = 64
 
+NOTHING_DIFFERS = "nothing that is known of the jobs differs"
 ONE_PAIR = "one pair of jobs cannot tell which of what differs matters"
 ONE_SHOWS = "only this job shows it, so whatever is its own goes with it"
 NOTHING_KNOWN = "nothing is known of what this job is, so it cannot be told what else differs"
@@ -113,7 +115,7 @@ def compared(
         symptoms=symptoms,
         settings=settings[:MOST_SETTINGS],
         associations=associations(beside, symptoms) if here.settings else [],
-        caution=_caution(here, library, beside, symptoms),
+        caution=_caution(here, library, beside, symptoms, settings),
         left_out=max(len(settings) - MOST_SETTINGS, 0),
     )
     timeless = msgspec.structs.replace(found, start=0, end=0)
@@ -143,25 +145,24 @@ def _take(state: ComparedState, anomalies: Sequence[Anomaly], revisions: Sequenc
 
 def _templates(contrast: HealthyContrast) -> list[Shown]:
     """New and vanished templates so far."""
+    alone = [f"{_quoted(one.text)} (by {said_ranks(one.ranks)})" for one in contrast.novel if not one.elsewhere]
+    unlike = [f"{_quoted(one.text)} (by {', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere]
+    absent = [_quoted(one.text) for one in contrast.absent]
     found = []
-    alone = [one for one in contrast.novel if not one.elsewhere]
-    for kind, many, none in (
-        ("novel_templates", [one.text for one in alone], "no job of the library prints"),
-        (
-            "unlike_templates",
-            [f"{one.text} ({', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere],
-            "no job of the baseline prints but others do",
-        ),
-        (
-            "absent_templates",
-            [one.text for one in contrast.absent],
-            "nearly all ranks of the baseline print and nobody here",
-        ),
+    for kind, texts, who in (
+        ("novel_templates", alone, "no job of the library prints"),
+        ("unlike_templates", unlike, "no job of the baseline prints, but others do"),
+        ("absent_templates", absent, "nearly all ranks of the baseline print and nobody here"),
     ):
-        if many:
-            text = f"{len(many)} template{'s' if len(many) > 1 else ''} that {none}"
-            found.append(Shown(kind=kind, text=text))
+        if texts:
+            many = f"{len(texts)} template{'s' if len(texts) > 1 else ''}"
+            more = f" and {len(texts) - QUOTED} more" if len(texts) > QUOTED else ""
+            found.append(Shown(kind=kind, text=f"{many} that {who}: {', '.join(texts[:QUOTED])}{more}"))
     return found
+
+
+def _quoted(text: str) -> str:
+    return f"'{shortened(text, SHOWN_TEXT)}'"
 
 
 def differing(here: Described, library: Library, baseline: Sequence[HealthyJob]) -> list[Setting]:
@@ -192,7 +193,13 @@ def _said(facet: str, name: str, here: str, there: Sequence[str]) -> str:
     return f"{own}, which the baseline has not" if list(there) == [ABSENT] else f"{own} here, {values} there"
 
 
-def _caution(here: Described, library: Library, beside: Sequence[Beside], symptoms: Sequence[Symptom]) -> str:
+def _caution(
+    here: Described,
+    library: Library,
+    beside: Sequence[Beside],
+    symptoms: Sequence[Symptom],
+    settings: Sequence[Setting],
+) -> str:
     """What so few jobs cannot tell, in words."""
     if not here.settings:
         return NOTHING_KNOWN
@@ -200,6 +207,8 @@ def _caution(here: Described, library: Library, beside: Sequence[Beside], sympto
         return NOT_DESCRIBED
     if not symptoms:
         return ""
+    if not settings:
+        return NOTHING_DIFFERS
     if len(beside) == 2:
         return ONE_PAIR
     shared = any(sum(symptom in one.symptoms for one in beside) > 1 for symptom in symptoms)

@@ -84,7 +84,11 @@ def test_what_else_differs_stands_beside_what_a_job_shows(healthy: Library) -> N
     found = last(held(script, healthy))
     assert found.symptoms == ["numerics"] and found.verdict == "supported"
     assert [one.text for one in found.settings] == ["fp8=true here, false there", "torch 2.9.0 here, 2.8.0 there"]
-    assert [one.kind for one in found.shows] == ["novel_templates"]
+    (shown,) = found.shows
+    assert (shown.kind, shown.text) == (
+        "novel_templates",
+        "1 template that no job of the library prints: 'amax history is stale, going on' (by rank 2)",
+    )
     assert found.caution == ONE_SHOWS
 
 
