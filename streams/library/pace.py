@@ -78,6 +78,7 @@ class StepPace(msgspec.Struct, kw_only=True):
         told = {
             value
             for window in windows
+            if BATCH in names_of([window])
             for series in window.reported
             if series.name == BATCH
             for value in series.values

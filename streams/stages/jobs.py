@@ -15,7 +15,7 @@ from streams.detectors import registry
 from streams.folding import folded, unfold
 from streams.incidents.book import IncidentBook, IncidentBookState
 from streams.job_description import merged
-from streams.library.comparing import ComparedState, Library, SettledState, compared, settle
+from streams.library.comparing import BesideLibrary, ComparedState, SettledState, settle
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -95,11 +95,16 @@ class JobKeeper:
         self._state = state
         self._config = config
         self._known = known.for_a_job() if known else None
-        self._library = Library.of(known.library.jobs) if known else None
-        if self._known is not None:
-            self._known.held_against(state.settled.description)
+        self._library = BesideLibrary(known.library.jobs if known else ())
+        self._choose_baseline()
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
+
+    def _choose_baseline(self) -> None:
+        """Hold the job against those healthy jobs that are like what is settled of it."""
+        if self._known is not None:
+            self._known.held_against(self._state.settled.description)
+            self._library.held_against(self._state.settled, self._known.choice.baseline)
 
     def written(self) -> JobState:
         """The state to write down."""
@@ -118,7 +123,7 @@ class JobKeeper:
         self._state.idle = 0 if summaries else self._state.idle + 1
         self._state.description = merged([self._state.description, *(one.described for one in summaries)])
         if self._known is not None and settle(self._state.settled, self._state.description, end):
-            self._known.held_against(self._state.settled.description)
+            self._choose_baseline()
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
@@ -174,10 +179,7 @@ class JobKeeper:
         self, attempt: _Attempt, window: AttemptWindow, anomalies: list[Anomaly], revisions: list[Incident]
     ) -> list[Comparison]:
         """What is new of the attempt beside the jobs of the library, where there is one."""
-        if self._library is None:
-            return []
-        state = attempt.state.compared
-        found = compared(state, self._state.settled, self._library, window, anomalies, revisions)
+        found = self._library.compared(attempt.state.compared, window, anomalies, revisions)
         return [] if found is None else [found]
 
     def _suspicious(

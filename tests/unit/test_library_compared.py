@@ -149,12 +149,12 @@ def test_an_old_library_is_read_as_it_was_and_all_of_it_is_the_baseline() -> Non
     assert (found.verdict, [one.reason for one in found.jobs]) == ("ambiguous", ["the library does not describe it"])
 
 
-def test_a_baseline_is_chosen_once_what_is_known_stays_the_same() -> None:
+def test_a_baseline_is_chosen_at_the_first_word_and_again_once_what_is_known_stays_the_same() -> None:
     state = SettledState()
     one, other = (library_of(described("a", flags=flags)).jobs[0].description for flags in ({"a": "true"}, FP8))
     assert one is not None
-    assert [settle(state, None, 0), settle(state, one, 10), settle(state, one, 20)] == [False, False, True]
-    assert (settle(state, one, 30), state.chosen) == (False, 20)
+    assert [settle(state, None, 0), settle(state, one, 10), settle(state, one, 20)] == [False, True, False]
+    assert state.chosen == 10
     assert not settle(state, msgspec.structs.replace(one, left_out={"value too long": 3}), 40)
     assert (settle(state, other, 50), state.description == one) == (False, True)
     assert (settle(state, other, 60), state.chosen, state.description) == (True, 60, other)
