@@ -9,13 +9,19 @@ import pytest
 from streams_support import (
     CONFIG,
     Script,
+    ailing,
     any_of,
+    describe,
     described,
+    dying,
     folded,
     going_wrong,
+    hanging,
     library_of,
     records,
+    restarting,
     run,
+    slowing,
     steady,
     worker,
     written_log,
@@ -175,6 +181,25 @@ def test_the_same_log_gives_the_same_whatever_is_read_first_and_wherever_it_is_c
             driver.step()
     Driver(cut, CONFIG, store=store, known=Known(library)).run()
     assert folded(cut) == expected
+
+
+@pytest.mark.parametrize("script", [hanging, slowing, restarting, dying, ailing], ids=lambda one: one.__name__)
+def test_like_jobs_change_no_verdict(script: Any) -> None:
+    fine = describe(steady("fine", 4 if script in (restarting, dying) else 8, 40), 8)
+    described_, plain = describe(script(), 8), describe(script(), 8)
+    with_, without = written_log(described_.recording), written_log(plain.recording)
+    run(with_, known=Known(library_of(fine)))
+    run(without)
+    assert all(any(one.like for one in found.jobs) for found in comparisons(with_))
+    told = [
+        [
+            (one.id, one.verdict, one.reason, one.severity, one.suspects, one.victims)
+            for one in records(log, "incidents")
+        ]
+        for log in (with_, without)
+    ]
+    assert told[0][-1] == told[1][-1]
+    assert {one[0] for one in told[0]} == {one[0] for one in told[1]}
 
 
 def test_a_comparison_as_json_has_all_its_fields(healthy: Library) -> None:
