@@ -205,4 +205,7 @@ def test_like_jobs_change_no_verdict(script: Any) -> None:
 def test_a_comparison_as_json_has_all_its_fields(healthy: Library) -> None:
     found = as_json(last(held(described("job"), healthy)))
     assert set(found) >= {"job", "attempt", "verdict", "jobs", "shows", "settings", "associations", "caution", "window"}
-    assert {"likeness", "certainty", "baseline", "facets", "reason"} <= set(found["jobs"][0])
+    assert {"likeness", "certainty", "baseline", "like", "facets", "reason", "symptoms"} <= set(found["jobs"][0])
+    wrong = as_json(last(held(ill("job"), healthy)))
+    assert {"here", "there", "text"} <= set(wrong["settings"][0])
+    assert wrong["associations"][0]["left_out"] == 0 and wrong["chosen"].endswith("Z")
