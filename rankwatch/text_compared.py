@@ -37,7 +37,8 @@ def comparisons_html(found: list[Comparison], escape: Callable[[str], str], *, s
     sections = []
     for one in found:
         rows = "".join(f"<tr><th>{escape(label)}</th><td>{escape(line)}</td></tr>" for label, line in lines(one))
-        sections.append(f"<h2>{escape(_heading(one, several=several)).capitalize()}</h2><table>{rows}</table>")
+        heading = _heading(one, several=several)
+        sections.append(f"<h2>{escape(heading[0].upper() + heading[1:])}</h2><table>{rows}</table>")
     return "".join(sections)
 
 

@@ -24,4 +24,4 @@ def said_job(job: HealthyJob) -> Iterator[str]:
     for facet, values in described(job.description).raw.items():
         told = [said_setting(facet, name, value) for name, value in list(values.items())[:SHOWN]]
         more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
-        yield f"{facet}: {', '.join(told)}{more}"
+        yield f"{', '.join(told)}" if facet in values else f"{facet}: {', '.join(told)}{more}"

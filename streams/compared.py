@@ -28,23 +28,19 @@ def comparisons(log: Log) -> list[Comparison]:
 
 def as_json(found: Comparison) -> dict[str, Any]:
     """A comparison under the names of its fields; what the record leaves out stands there empty."""
-    plain: dict[str, Any] = {
-        name: msgspec.to_builtins(getattr(found, name))
-        for name in found.__struct_fields__
-        if name not in ("start", "end")
-    }
-    plain["jobs"] = [{**_job_empty(), **one} for one in plain["jobs"]]
-    plain["settings"] = [{**_SETTING_EMPTY, **one} for one in plain["settings"]]
+    plain: dict[str, Any] = _whole(found)
+    for name in ("start", "end"):
+        del plain[name]
     plain["window"] = [_moment(found.start), _moment(found.end)]
     plain["chosen"] = _moment(found.chosen) if found.chosen else None
     return plain
 
 
-_SETTING_EMPTY: dict[str, Any] = {"facet": "", "name": "", "here": "", "there": [], "text": ""}
-
-
-def _job_empty() -> dict[str, Any]:
-    return {"baseline": False, "like": False, "facets": {}, "symptoms": []}
+def _whole(value: Any) -> Any:
+    """Records as dicts with all of their fields."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    return [_whole(one) for one in value] if isinstance(value, list) else value
 
 
 def _moment(time: int) -> str:

@@ -358,15 +358,8 @@ def diverging(job: str = "diverge", ranks: int = 2) -> Script:
     return script
 
 
-def described(
-    job: str = "described", ranks: int = 4, steps: int = 60, *, step_s: int = 1, lines: int = 1, **settings: Any
-) -> Script:
-    """A healthy job that tells what it is, one step every ``step_s`` seconds; its ranks print so many lines a step.
-
-    ``settings`` are facets of its description, beside those that all such jobs have.
-    """
-    script = Script(job)
-    script.start(ranks)
+def describe(script: Script, ranks: int, **settings: Any) -> Script:
+    """The job says what it is: what all such jobs are, with these facets in place of theirs."""
     known: dict[str, Any] = {
         "framework": "megatron",
         "model": "gpt-7b",
@@ -376,7 +369,20 @@ def described(
         "hyperparameters": {"lr": "0.0003", "seq_length": "4096"},
         "scale": {"nodes": str(ranks // 2)},
     }
-    script.send(worker(job, 0), Job(time=at(0.5), world_size=ranks, **{**known, **settings}))
+    script.send(worker(script.job, 0), Job(time=at(0.5), world_size=ranks, **{**known, **settings}))
+    return script
+
+
+def described(
+    job: str = "described", ranks: int = 4, steps: int = 60, *, step_s: int = 1, lines: int = 1, **settings: Any
+) -> Script:
+    """A healthy job that tells what it is, one step every ``step_s`` seconds; its ranks print so many lines a step.
+
+    ``settings`` are facets of its description, beside those that all such jobs have.
+    """
+    script = Script(job)
+    script.start(ranks)
+    describe(script, ranks, **settings)
     script.alive(ranks, 0, steps * step_s)
     for step in range(1, steps + 1):
         second = step * step_s

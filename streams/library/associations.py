@@ -113,10 +113,11 @@ def _text(symptom: str, counts: Counts, settings: Sequence[Setting], left_out: i
     return told
 
 
+_WITHOUT_SIGN = ("framework", "versions", "code", "scale", "model")
+
+
 def said_setting(facet: str, name: str, value: str) -> str:
     """A setting as people write it: ``NCCL_ALGO=tree``, ``torch 2.9.0``."""
     if value == ABSENT:
         return f"no {name}"
-    if facet == "framework":
-        return f"framework {value}"
-    return f"{name} {value}" if facet in ("versions", "code", "scale", "model") else f"{name}={value}"
+    return f"{name} {value}" if facet in _WITHOUT_SIGN else f"{name}={value}"

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from schemas.comparison import Comparison, Setting, Shown
+from schemas.comparison import Association, Comparison, Setting, Shown
+from schemas.identity import said_ranks, shortened
 from schemas.ids import stable_id
 from schemas.jobs import JobDescription
 from schemas.library import HealthyJob
@@ -19,9 +20,10 @@ from streams.library.likeness import WEIGHTS, Described, described
 from streams.view import AttemptWindow, HealthyContrast
 
 MOST_SETTINGS = 60
-MOST_SHOWN = 12
+QUOTED, SHOWN_TEXT = 3, 120
 MOST_INCIDENTS = 64
 
+NOTHING_DIFFERS = "nothing that is known of the jobs differs"
 ONE_PAIR = "one pair of jobs cannot tell which of what differs matters"
 ONE_SHOWS = "only this job shows it, so whatever is its own goes with it"
 NOTHING_KNOWN = "nothing is known of what this job is, so it cannot be told what else differs"
@@ -31,8 +33,8 @@ NOT_DESCRIBED = "the library does not describe its jobs, so it cannot be told wh
 class SettledState(msgspec.Struct, kw_only=True):
     """Which description of a job its baseline was chosen by.
 
-    ``heard`` names what was known of it at the end of the last window, ``description`` is what was known when it last
-    stayed the same for a window, and ``chosen`` the end of the window in which that was.
+    ``heard`` names what was known of it at the end of the last window, ``description`` is what was known at first, or
+    when it last stayed the same for a window, and ``chosen`` the end of the window in which that was.
     """
 
     heard: str = ""
@@ -43,14 +45,14 @@ class SettledState(msgspec.Struct, kw_only=True):
 def settle(state: SettledState, description: JobDescription | None, end: int) -> bool:
     """Take in what is known of the job at the end of a window; returns whether its baseline is to be chosen anew.
 
-    That is so once it has stayed the same from one window to the next, so that jobs are not compared by half of what
-    they will have said in a moment. What was left out of it says nothing of the job.
+    That is so at the first word, and then once what is known has stayed the same from one window to the next, so that
+    jobs are not compared by half of what they will have said in a moment. What was left out says nothing of the job.
     """
     if description is None:
         return False
     known = msgspec.structs.replace(description, left_out={})
     heard = stable_id("description", msgspec.json.encode(known, order="deterministic").decode())
-    settled = heard == state.heard and known != state.description
+    settled = state.description is None or (heard == state.heard and known != state.description)
     state.heard = heard
     if settled:
         state.description, state.chosen = known, end
@@ -65,63 +67,90 @@ class ComparedState(msgspec.Struct, kw_only=True):
     said: str = ""
 
 
-class Library(msgspec.Struct, frozen=True):
-    """The jobs of a library as they are compared."""
+class BesideLibrary:
+    """A job beside the jobs of a library: what follows from what they are is found once for each description."""
 
-    jobs: list[HealthyJob]
-    described: list[Described]
+    def __init__(self, jobs: Sequence[HealthyJob]) -> None:
+        self._jobs = [(job, described(job.description)) for job in jobs]
+        self.chosen = 0
+        self._here = described(None)
+        self._settings: list[Setting] = []
+        self._associations: dict[tuple[Symptom, ...], list[Association]] = {}
 
-    @classmethod
-    def of(cls, jobs: Sequence[HealthyJob]) -> Library:
-        """They are read once."""
-        return cls(list(jobs), [described(job.description) for job in jobs])
+    def held_against(self, settled: SettledState, baseline: Sequence[HealthyJob]) -> None:
+        """The job is what is settled of it, and is held against these of the library's jobs."""
+        ids = {job.id for job in baseline}
+        self.chosen = settled.chosen
+        self._here = described(settled.description)
+        self._settings = differing(self._here, [one for job, one in self._jobs if job.id in ids])
+        self._associations = {}
 
+    def compared(
+        self,
+        state: ComparedState,
+        window: AttemptWindow,
+        anomalies: Sequence[Anomaly],
+        revisions: Sequence[Incident],
+    ) -> Comparison | None:
+        """An attempt beside the library's jobs at the end of a window; null where that is what was last said."""
+        contrast = window.contrast
+        if contrast is None:
+            return None
+        _take(state, anomalies, revisions)
+        symptoms: list[Symptom] = sorted(set(state.symptoms.values()))
+        found = Comparison(
+            id="",
+            job=window.job,
+            attempt=window.attempt,
+            start=window.start,
+            end=window.end,
+            library=contrast.library,
+            verdict=contrast.choice.verdict,
+            chosen=self.chosen,
+            jobs=contrast.choice.jobs,
+            shows=[*_templates(contrast), *(state.shown[kind] for kind in sorted(state.shown))],
+            symptoms=symptoms,
+            settings=self._settings[:MOST_SETTINGS],
+            associations=self._going_with(symptoms),
+            caution=self._caution(symptoms),
+            left_out=max(len(self._settings) - MOST_SETTINGS, 0),
+        )
+        timeless = msgspec.structs.replace(found, start=0, end=0)
+        said = stable_id("comparison", msgspec.json.encode(timeless, order="deterministic").decode())
+        if said == state.said:
+            return None
+        state.said = said
+        whole = (window.job, window.attempt, window.start, said)
+        return msgspec.structs.replace(found, id=stable_id("comparison", *whole))
 
-def compared(
-    state: ComparedState,
-    settled: SettledState,
-    library: Library,
-    window: AttemptWindow,
-    anomalies: Sequence[Anomaly],
-    revisions: Sequence[Incident],
-) -> Comparison | None:
-    """The attempt beside the library's jobs at the end of a window; null where that is what was last said."""
-    contrast = window.contrast
-    if contrast is None:
-        return None
-    _take(state, anomalies, revisions)
-    here = described(settled.description)
-    symptoms: list[Symptom] = sorted(set(state.symptoms.values()))
-    settings = differing(here, library, contrast.choice.baseline)
-    beside = [Beside(here, frozenset(symptoms))] if here.settings else []
-    beside += [
-        Beside(one, frozenset(job.symptoms))
-        for job, one in zip(library.jobs, library.described, strict=True)
-        if one.settings
-    ]
-    found = Comparison(
-        id="",
-        job=window.job,
-        attempt=window.attempt,
-        start=window.start,
-        end=window.end,
-        library=contrast.library,
-        verdict=contrast.choice.verdict,
-        chosen=settled.chosen,
-        jobs=contrast.choice.jobs,
-        shows=[*_templates(contrast), *(state.shown[kind] for kind in sorted(state.shown))],
-        symptoms=symptoms,
-        settings=settings[:MOST_SETTINGS],
-        associations=associations(beside, symptoms) if here.settings else [],
-        caution=_caution(here, library, beside, symptoms),
-        left_out=max(len(settings) - MOST_SETTINGS, 0),
-    )
-    timeless = msgspec.structs.replace(found, start=0, end=0)
-    said = stable_id("comparison", msgspec.json.encode(timeless, order="deterministic").decode())
-    if said == state.said:
-        return None
-    state.said = said
-    return msgspec.structs.replace(found, id=stable_id("comparison", window.job, window.attempt, window.start, said))
+    def _beside(self, symptoms: Sequence[Symptom]) -> list[Beside]:
+        """All jobs of which anything is known, this one first."""
+        jobs = [(self._here, frozenset(symptoms)), *((one, frozenset(job.symptoms)) for job, one in self._jobs)]
+        return [Beside(one, shown) for one, shown in jobs if one.settings]
+
+    def _going_with(self, symptoms: list[Symptom]) -> list[Association]:
+        if not self._here.settings:
+            return []
+        key = tuple(symptoms)
+        if key not in self._associations:
+            self._associations = {key: associations(self._beside(symptoms), symptoms)}
+        return self._associations[key]
+
+    def _caution(self, symptoms: Sequence[Symptom]) -> str:
+        """What so few jobs cannot tell, in words."""
+        if not self._here.settings:
+            return NOTHING_KNOWN
+        if not any(one.settings for _, one in self._jobs):
+            return NOT_DESCRIBED
+        if not symptoms:
+            return ""
+        if not self._settings:
+            return NOTHING_DIFFERS
+        beside = self._beside(symptoms)
+        if len(beside) == 2:
+            return ONE_PAIR
+        shared = any(sum(symptom in one.symptoms for one in beside) > 1 for symptom in symptoms)
+        return "" if shared else ONE_SHOWS
 
 
 def _take(state: ComparedState, anomalies: Sequence[Anomaly], revisions: Sequence[Incident]) -> None:
@@ -143,31 +172,28 @@ def _take(state: ComparedState, anomalies: Sequence[Anomaly], revisions: Sequenc
 
 def _templates(contrast: HealthyContrast) -> list[Shown]:
     """New and vanished templates so far."""
+    alone = [f"{_quoted(one.text)} (by {said_ranks(one.ranks)})" for one in contrast.novel if not one.elsewhere]
+    unlike = [f"{_quoted(one.text)} (by {', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere]
+    absent = [_quoted(one.text) for one in contrast.absent]
     found = []
-    alone = [one for one in contrast.novel if not one.elsewhere]
-    for kind, many, none in (
-        ("novel_templates", [one.text for one in alone], "no job of the library prints"),
-        (
-            "unlike_templates",
-            [f"{one.text} ({', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere],
-            "no job of the baseline prints but others do",
-        ),
-        (
-            "absent_templates",
-            [one.text for one in contrast.absent],
-            "nearly all ranks of the baseline print and nobody here",
-        ),
+    for kind, texts, who in (
+        ("novel_templates", alone, "no job of the library prints"),
+        ("unlike_templates", unlike, "no job of the baseline prints, but others do"),
+        ("absent_templates", absent, "nearly all ranks of the baseline print and nobody here"),
     ):
-        if many:
-            text = f"{len(many)} template{'s' if len(many) > 1 else ''} that {none}"
-            found.append(Shown(kind=kind, text=text))
+        if texts:
+            many = f"{len(texts)} template{'s' if len(texts) > 1 else ''}"
+            more = f" and {len(texts) - QUOTED} more" if len(texts) > QUOTED else ""
+            found.append(Shown(kind=kind, text=f"{many} that {who}: {', '.join(texts[:QUOTED])}{more}"))
     return found
 
 
-def differing(here: Described, library: Library, baseline: Sequence[HealthyJob]) -> list[Setting]:
-    """The settings of a job that none of its baseline has, those that weigh most first."""
-    ids = {job.id for job in baseline}
-    others = [one for job, one in zip(library.jobs, library.described, strict=True) if job.id in ids]
+def _quoted(text: str) -> str:
+    return f"'{shortened(text, SHOWN_TEXT)}'"
+
+
+def differing(here: Described, others: Sequence[Described]) -> list[Setting]:
+    """The settings of a job that none of the others has, those that weigh most first."""
     found = []
     for facet in WEIGHTS:
         names = {name for one in (here, *others) for name in one.settings.get(facet, {})}
@@ -190,17 +216,3 @@ def _said(facet: str, name: str, here: str, there: Sequence[str]) -> str:
         return f"no {name} here, {values} there"
     own = said_setting(facet, name, here)
     return f"{own}, which the baseline has not" if list(there) == [ABSENT] else f"{own} here, {values} there"
-
-
-def _caution(here: Described, library: Library, beside: Sequence[Beside], symptoms: Sequence[Symptom]) -> str:
-    """What so few jobs cannot tell, in words."""
-    if not here.settings:
-        return NOTHING_KNOWN
-    if not any(one.settings for one in library.described):
-        return NOT_DESCRIBED
-    if not symptoms:
-        return ""
-    if len(beside) == 2:
-        return ONE_PAIR
-    shared = any(sum(symptom in one.symptoms for one in beside) > 1 for symptom in symptoms)
-    return "" if shared else ONE_SHOWS

@@ -14,7 +14,8 @@ import msgspec
 
 from schemas.library import JobPace
 from schemas.results import Window
-from streams.iterations import steps_of, told_of
+from streams.iterations import MOST_STEP_S, steps_of, told_of
+from streams.lines.names import STEP_TIME, in_common
 from streams.lines.phases import QUIET_PHASES, START_UP
 from streams.packing import names_of
 from streams.robust import spread
@@ -26,6 +27,8 @@ MOST_WINDOWS, RECENT = 360, 6
 """Windows of a job's beginning, and of its end, of which steps are kept."""
 MOST_QUIET = 32
 """Checkpoints, and evaluations, whose durations are kept."""
+ENOUGH_RANKS = 8
+"""All ranks print the same steps: so many of them are read."""
 BATCH = "global_batch_size"
 SECOND = 1_000_000_000
 
@@ -61,10 +64,12 @@ class StepPace(msgspec.Struct, kw_only=True):
         if before is None or before < self.warm or reached <= before:
             return False
         turned = any(one.phase_time is not None for one in windows)
-        durations = [] if turned and reached - before < MANY_STEPS else steps_of(list(windows))
+        if turned and reached - before < MANY_STEPS:
+            return False
+        durations = _printed(windows) or [step / SECOND for step in steps_of(list(windows))]
         if not durations:
             return False
-        seconds = _rounded(median(durations) / SECOND)
+        seconds = _rounded(median(durations))
         self.since = windows[0].start if self.since is None else self.since
         self.counted += reached - before
         self.early = self.early if len(self.early) >= most else [*self.early, seconds]
@@ -78,6 +83,7 @@ class StepPace(msgspec.Struct, kw_only=True):
         told = {
             value
             for window in windows
+            if BATCH in names_of([window])
             for series in window.reported
             if series.name == BATCH
             for value in series.values
@@ -85,6 +91,22 @@ class StepPace(msgspec.Struct, kw_only=True):
         }
         for value in sorted(told):
             self.batch = value if self.batch in (None, value) else 0.0
+
+
+def _printed(windows: Sequence[Window]) -> list[float]:
+    """How long each step took as lines print it (s); times of lines would count checkpoints between them as well."""
+    found: list[float] = []
+    telling = 0
+    for window in windows:
+        names = {name for name in names_of([window]) if (common := in_common(name, 1.0)) and common[0] == STEP_TIME}
+        if not names or telling == ENOUGH_RANKS:
+            continue
+        telling += 1
+        for series in window.reported:
+            if series.name in names:
+                told = [in_common(series.name, value) for value in series.values if value is not None and value > 0]
+                found += [common[1] for common in told if common is not None and common[1] < MOST_STEP_S]
+    return found
 
 
 class PhasePace(msgspec.Struct, kw_only=True):

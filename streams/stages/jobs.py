@@ -19,7 +19,7 @@ from streams.incidents.recurrence import Past, past_of, with_series
 from streams.incidents.revising import Draft
 from streams.job_description import merged
 from streams.job_meta import JobMeta, JobMetaState
-from streams.library.comparing import ComparedState, Library, SettledState, compared, settle
+from streams.library.comparing import BesideLibrary, ComparedState, SettledState, settle
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.packing import names_of, pack_of
@@ -116,12 +116,17 @@ class JobKeeper:
         self._state = state
         self._config = config
         self._known = known.for_a_job() if known else None
-        self._library = Library.of(known.library.jobs) if known else None
-        if self._known is not None:
-            self._known.held_against(state.settled.description)
+        self._library = BesideLibrary(known.library.jobs if known else ())
+        self._choose_baseline()
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
         self._meta = JobMeta(state.job, state.meta)
+
+    def _choose_baseline(self) -> None:
+        """Hold the job against those healthy jobs that are like what is settled of it."""
+        if self._known is not None:
+            self._known.held_against(self._state.settled.description)
+            self._library.held_against(self._state.settled, self._known.choice.baseline)
 
     def written(self) -> JobState:
         """The state to write down."""
@@ -145,7 +150,7 @@ class JobKeeper:
         self._state.idle = 0 if summaries else self._state.idle + 1
         self._state.description = merged([self._state.description, *(one.described for one in summaries)])
         if self._known is not None and settle(self._state.settled, self._state.description, end):
-            self._known.held_against(self._state.settled.description)
+            self._choose_baseline()
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
@@ -244,12 +249,10 @@ class JobKeeper:
 
     def _comparisons(self, seen: Mapping[str, _Seen], revisions: list[Incident], end: int) -> list[Output]:
         """What is new of the attempts beside the jobs of the library, where there is one."""
-        if self._library is None:
-            return []
         found = []
         for name, one in seen.items():
             state, own = self._attempts[name].state.compared, [of for of in revisions if of.attempt == name]
-            found.append(compared(state, self._state.settled, self._library, one.window, one.anomalies, own))
+            found.append(self._library.compared(state, one.window, one.anomalies, own))
         return [self._out("comparisons", self._state.job, one, end) for one in found if one is not None]
 
     def _suspicious(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +12,17 @@ from producers.recording import read_recording
 from rankwatch.diagnose import Diagnosis, run
 from rankwatch.library import learn
 from schemas.library import Library
-from streams.library.file import text_of
+from streams.compared import comparisons
+from streams.library.file import read_library, text_of
 from streams.library.known import Known
+from streams.library.record import checked
 
 pytestmark = pytest.mark.skipif(
     not (SHARED / "healthy-1").is_dir(), reason="the recorded jobs of ../shared are not here"
 )
 
+OLD = Path(__file__).parent / "library_of_before.json"
+"""Learned of a healthy job before libraries knew what their jobs are."""
 AIM = 0.95
 """Two jobs of the same kind share this part of their templates."""
 
@@ -70,3 +75,31 @@ def test_no_recorded_job_of_the_kind_lacks_what_the_healthy_one_prints(healthy: 
     for job in ("drift", "straggler", "nan", "kill"):
         found = held(job, healthy)
         assert [one.text for one in novelties(found) if one.grounds == "absent_templates"] == [], job
+
+
+def test_a_library_of_before_is_the_same_library_and_judges_as_it_did(healthy: Library) -> None:
+    old = checked(read_library(OLD))
+    assert (text_of(old), old.version) == (OLD.read_text(), "40c275b9e54d31bd")
+    assert [one.id for one in old.templates] == [one.id for one in healthy.templates]
+    with_old, with_new = held("exception", old), held("exception", healthy)
+    assert [one.templates for one in with_old.incidents] == [one.templates for one in with_new.incidents]
+    (beside,) = comparisons(with_old.log)
+    assert (beside.verdict, beside.jobs[0].reason) == ("ambiguous", "the library does not describe it")
+
+
+def test_recorded_jobs_beside_a_healthy_one_show_what_they_are_known_for(healthy: Library) -> None:
+    for job, symptoms in (("nan", ["numerics"]), ("straggler", ["slowdown"]), ("healthy-2", [])):
+        found = held(job, healthy)
+        (beside,) = comparisons(found.log)
+        assert (beside.symptoms, [one.baseline for one in beside.jobs]) == (symptoms, [True]), job
+        assert [one for one in records(found.log, "anomalies") if one.detector.startswith("like_")] == [], job
+
+
+def test_a_library_of_ill_and_healthy_jobs_tells_them_apart() -> None:
+    library = learn([SHARED / "healthy-2", SHARED / "nan", SHARED / "straggler"], "mixed", even_unhealthy=True)
+    again = learn([SHARED / "straggler", SHARED / "healthy-2", SHARED / "nan"], "mixed", even_unhealthy=True)
+    assert text_of(library) == text_of(again)
+    assert sorted(symptom for job in library.jobs for symptom in job.symptoms) == ["numerics", "slowdown"]
+    (beside,) = comparisons(held("healthy-1", library).log)
+    (baseline,) = [one for one in beside.jobs if one.baseline]
+    assert baseline.symptoms == [] and beside.symptoms == []

@@ -47,7 +47,7 @@ def test_learn_show_and_merge(healthy: Path, tmp_path: Path, capsys: pytest.Capt
     assert text.startswith("library healthy 1 (") and "8 ranks, at least" in text
     code, shown = said(capsys, "library", "show", one)
     assert code == 0 and shown.startswith(text) and len(shown.splitlines()) == len(text.splitlines()) + count
-    assert "100% in train" in shown
+    assert "100% in train" in shown and "  a step takes " in shown and "  scale: world_size 8" in shown
     assert said(capsys, "library", "merge", one, one, "--out", two)[0] == 0
     assert two.read_bytes() == one.read_bytes()
 
@@ -99,6 +99,30 @@ def test_a_baseline_is_learned_first_and_said_in_every_report(
             capsys, "diagnose", faulty, "--baseline", healthy, "--clickhouse", "none", "--format", format_
         )
         assert code == 1 and "held against library baseline 1 (" in text and "unlike healthy jobs" in text
+
+
+def test_a_job_beside_several_baselines_in_every_form(
+    faulty: Path, healthy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other, database = tmp_path / "other", f"chdb://{tmp_path}/db"
+    shutil.copytree(healthy, other)
+    for log in other.glob("logs/*/*/attempt_0/*/*.log"):
+        log.write_text("loaded the second plan\n" + log.read_text())
+    words = ("diagnose", faulty, "--baseline", healthy, "--baseline", other, "--clickhouse", database)
+    _, text = said(capsys, *words)
+    assert "beside the jobs of the library\n  baseline   " in text and "incidents: hang" in text
+    _, text = said(capsys, *words, "--format", "json")
+    (found,) = json.loads(text)["comparison"]
+    assert (found["symptoms"], len(found["jobs"]), found["verdict"] in ("supported", "ambiguous")) == (
+        ["hang"],
+        2,
+        True,
+    )
+    _, page = said(capsys, *words, "--format", "html")
+    assert "<h2>Beside the jobs of the library</h2>" in page and "<script" not in page
+    query = "SELECT symptoms, length(library_jobs), library FROM comparisons_latest"
+    code, text = said(capsys, "sql", query, "--clickhouse", database, "--format", "tsv")
+    assert (code, text.splitlines()[-1]) == (0, f'["hang"]\t2\t{found["library"]}')
 
 
 @pytest.mark.parametrize(

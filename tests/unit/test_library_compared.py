@@ -9,13 +9,19 @@ import pytest
 from streams_support import (
     CONFIG,
     Script,
+    ailing,
     any_of,
+    describe,
     described,
+    dying,
     folded,
     going_wrong,
+    hanging,
     library_of,
     records,
+    restarting,
     run,
+    slowing,
     steady,
     worker,
     written_log,
@@ -84,7 +90,11 @@ def test_what_else_differs_stands_beside_what_a_job_shows(healthy: Library) -> N
     found = last(held(script, healthy))
     assert found.symptoms == ["numerics"] and found.verdict == "supported"
     assert [one.text for one in found.settings] == ["fp8=true here, false there", "torch 2.9.0 here, 2.8.0 there"]
-    assert [one.kind for one in found.shows] == ["novel_templates"]
+    (shown,) = found.shows
+    assert (shown.kind, shown.text) == (
+        "novel_templates",
+        "1 template that no job of the library prints: 'amax history is stale, going on' (by rank 2)",
+    )
     assert found.caution == ONE_SHOWS
 
 
@@ -145,12 +155,12 @@ def test_an_old_library_is_read_as_it_was_and_all_of_it_is_the_baseline() -> Non
     assert (found.verdict, [one.reason for one in found.jobs]) == ("ambiguous", ["the library does not describe it"])
 
 
-def test_a_baseline_is_chosen_once_what_is_known_stays_the_same() -> None:
+def test_a_baseline_is_chosen_at_the_first_word_and_again_once_what_is_known_stays_the_same() -> None:
     state = SettledState()
     one, other = (library_of(described("a", flags=flags)).jobs[0].description for flags in ({"a": "true"}, FP8))
     assert one is not None
-    assert [settle(state, None, 0), settle(state, one, 10), settle(state, one, 20)] == [False, False, True]
-    assert (settle(state, one, 30), state.chosen) == (False, 20)
+    assert [settle(state, None, 0), settle(state, one, 10), settle(state, one, 20)] == [False, True, False]
+    assert state.chosen == 10
     assert not settle(state, msgspec.structs.replace(one, left_out={"value too long": 3}), 40)
     assert (settle(state, other, 50), state.description == one) == (False, True)
     assert (settle(state, other, 60), state.chosen, state.description) == (True, 60, other)
@@ -173,7 +183,29 @@ def test_the_same_log_gives_the_same_whatever_is_read_first_and_wherever_it_is_c
     assert folded(cut) == expected
 
 
+@pytest.mark.parametrize("script", [hanging, slowing, restarting, dying, ailing], ids=lambda one: one.__name__)
+def test_like_jobs_change_no_verdict(script: Any) -> None:
+    fine = describe(steady("fine", 4 if script in (restarting, dying) else 8, 40), 8)
+    described_, plain = describe(script(), 8), describe(script(), 8)
+    with_, without = written_log(described_.recording), written_log(plain.recording)
+    run(with_, known=Known(library_of(fine)))
+    run(without)
+    assert all(any(one.like for one in found.jobs) for found in comparisons(with_))
+    told = [
+        [
+            (one.id, one.verdict, one.reason, one.severity, one.suspects, one.victims)
+            for one in records(log, "incidents")
+        ]
+        for log in (with_, without)
+    ]
+    assert told[0][-1] == told[1][-1]
+    assert {one[0] for one in told[0]} == {one[0] for one in told[1]}
+
+
 def test_a_comparison_as_json_has_all_its_fields(healthy: Library) -> None:
     found = as_json(last(held(described("job"), healthy)))
     assert set(found) >= {"job", "attempt", "verdict", "jobs", "shows", "settings", "associations", "caution", "window"}
-    assert {"likeness", "certainty", "baseline", "facets", "reason"} <= set(found["jobs"][0])
+    assert {"likeness", "certainty", "baseline", "like", "facets", "reason", "symptoms"} <= set(found["jobs"][0])
+    wrong = as_json(last(held(ill("job"), healthy)))
+    assert {"here", "there", "text"} <= set(wrong["settings"][0])
+    assert wrong["associations"][0]["left_out"] == 0 and wrong["chosen"].endswith("Z")
