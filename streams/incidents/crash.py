@@ -68,10 +68,9 @@ def _one(
     named = base.named(OF_FAILURE[cause.grounds], suspects, area=cause.area)
     if _silent_beside(cause, anomalies, failures, situation):
         return base.nobody(Reason.SOURCES_DISAGREE, area=cause.area)
-    if situation.now < cause.onset + TOGETHER_NS:
-        # What another rank may have printed at about that time has not come yet.
-        return base.nobody(Reason.PENDING_PEERS)
-    if _reacted(cause, anomalies, situation) or len(situation.members) == 1:
+    # What another rank may have printed at about that time need not have come yet.
+    settled = situation.now >= cause.onset + TOGETHER_NS
+    if len(situation.members) == 1 or (settled and _reacted(cause, anomalies, situation)):
         return named
     rank = suspects[0].rank
     if _may_go_on(rank, cause, failures, situation):
@@ -241,10 +240,8 @@ def _outlasted(candidates: list[Anomaly], situation: Situation) -> bool:
 
 def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether a rank is seen to have lived when another failed."""
-    if rank is None:
-        return False
     lost = [one for one in anomalies if one.grounds == "cascade" and rank in one.victims]
-    spoke = situation.spoke.get(rank, Rhythm()).last > latest(failure) + 2 * SECOND
+    spoke = situation.spoke.get(-1 if rank is None else rank, Rhythm()).last > latest(failure) + 2 * SECOND
     return spoke or any(not came_before(one, failure) for one in lost)
 
 
