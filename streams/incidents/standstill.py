@@ -102,7 +102,9 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
         first = first_of([*unplaced, *untouched])
         return Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
     if untouched:
-        return _uncontradicted(crash(anomalies, untouched, situation), anomalies, stalls, untouched, situation)
+        late = [one for one in own if one not in untouched]
+        decision = crash(anomalies, untouched, late, situation)
+        return _uncontradicted(decision, anomalies, stalls, untouched, situation)
     gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
     lost = [one for one in anomalies if one.grounds == "cascade" and not situation.survived(one, anomalies)]
     if gone_on and not own and not lost:
