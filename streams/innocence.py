@@ -207,9 +207,18 @@ _RULES: tuple[tuple[Callable[[Case], bool], str], ...] = (
 )
 
 
+_ELSE = "slow_against_peers"
+
+
 def grounds_of(case: Case) -> str:
     """Why the slow ranks are singled out, or nobody is."""
-    return next((grounds for holds, grounds in _RULES if holds(case)), "slow_against_peers")
+    return next((grounds for holds, grounds in _RULES if holds(case)), _ELSE)
+
+
+GROUNDS_OF_STEPS = frozenset({*(grounds for _, grounds in _RULES), _ELSE, "slow_place"})
+"""All that ``grounds_of`` and ``grounds_of_place`` may say."""
+GROUNDS_OF_BUSY = frozenset({"busy_changed_and_cpu", "busy_and_changed", "busy_and_cpu", "busy_alone"})
+"""All that ``grounds_of_busy`` may say."""
 
 
 def grounds_of_place(

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import kafka_support
 import pytest
 from hypothesis import HealthCheck, settings
 
+from schemas.results import Anomaly
+from streams.detectors.registry import JobDetector
+
 settings.register_profile(
     "rankwatch", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rankwatch")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def declared_grounds() -> Iterator[None]:
+    """Whatever any test makes a detector find: it gives no grounds but those that it says it gives."""
+    made = JobDetector.anomaly
+
+    def checked(self: JobDetector[Any, Any], window: Any, subject: str, **fields: Any) -> Anomaly:
+        told = self.supporting or fields["grounds"] in self.grounds
+        assert told, f"{self.name} gives {fields['grounds']}, of which its grounds say nothing"
+        return made(self, window, subject, **fields)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JobDetector, "anomaly", checked)
+        yield
 
 
 @pytest.fixture(scope="session")

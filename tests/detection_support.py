@@ -314,14 +314,17 @@ def named(found: Iterable[Anomaly]) -> list[list[int | None]]:
     return [[suspect.rank for suspect in one.suspects] for one in found]
 
 
-_SYMPTOM = {
+SYMPTOM = {
     "no_iteration": ("no_iteration", "hang", "log", "critical", "time"),
     "outside_communication": ("stack_minority", "hang", "stack", "critical", "space"),
     "all_in_communication": ("stack_minority", "hang", "stack", "critical", "space"),
+    "perhaps_outside": ("stack_minority", "hang", "stack", "info", "space"),
     "several_outside": ("stack_minority", "hang", "stack", "critical", "space"),
     "never_enqueued": ("collective_laggard", "hang", "collective", "critical", "space"),
     "perhaps_waiting": ("collective_laggard", "hang", "collective", "critical", "space"),
     "printed_behind": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "printed_never_completed": ("collective_laggard", "hang", "collective", "critical", "space"),
+    "printed_mismatched": ("collective_laggard", "hang", "collective", "critical", "space"),
     "printed_perhaps": ("collective_laggard", "hang", "collective", "critical", "space"),
     "out_of_order": ("collective_laggard", "hang", "collective", "critical", "space"),
     "mismatched": ("collective_laggard", "hang", "collective", "critical", "space"),
@@ -436,7 +439,7 @@ def anomaly(
     **changes: Any,
 ) -> Anomaly:
     """A finding of the detector that gives these grounds, in the window that begins at second ``start``."""
-    detector, symptom, layer, severity, axis = _SYMPTOM[grounds]
+    detector, symptom, layer, severity, axis = SYMPTOM[grounds]
     values: dict[str, Any] = {
         "symptom": symptom,
         "layer": layer,

@@ -16,7 +16,7 @@ from schemas.results import Anomaly, Area
 from streams.busy_columns import BusyColumns, BusyRows
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.innocence import grounds_of_busy
+from streams.innocence import GROUNDS_OF_BUSY, grounds_of_busy
 from streams.lines.phases import QUIET_PHASES
 from streams.robust import Array, median_of, middle_of
 from streams.stall import over
@@ -74,6 +74,7 @@ class BusyOutlier(JobDetector[BusyOutlierConfig, BusyOutlierState]):
     """Contrasts how often main threads wait, and what CPU they use, within peer groups."""
 
     name = "busy_outlier"
+    grounds = GROUNDS_OF_BUSY
     config_type = BusyOutlierConfig
     state_type = BusyOutlierState
 

@@ -16,7 +16,7 @@ from schemas.results import Anomaly, Area, CollectiveState
 from streams.apart import Apart, apart
 from streams.collectives import States
 from streams.detectors.registry import JobDetector, register
-from streams.printed_progress import dumped_of, printed_apart, printed_of
+from streams.printed_progress import PRINTED, dumped_of, printed_apart, printed_of
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
 from streams.view import AttemptView, AttemptWindow
 
@@ -99,6 +99,24 @@ class CollectiveLaggard(JobDetector[CollectiveLaggardConfig, CollectiveLaggardSt
     """Contrasts how far the ranks of each group have come."""
 
     name = "collective_laggard"
+    grounds = frozenset(
+        {
+            "never_enqueued",
+            "perhaps_waiting",
+            "out_of_order",
+            "mismatched",
+            "never_started",
+            "never_completed",
+            "unmatched",
+            "none_completed",
+            "few_ahead",
+            "one_unobserved",
+            "some_unobserved",
+            "perhaps_unobserved",
+            "different_collectives",
+            *PRINTED,
+        }
+    )
     config_type = CollectiveLaggardConfig
     state_type = CollectiveLaggardState
 

@@ -41,6 +41,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
     """Reports candidates one by one and cascades together."""
 
     name = "fatal_lines"
+    grounds = frozenset({"own_error", "cascade"})
     config_type = FatalLinesConfig
     state_type = FatalLinesState
 

@@ -54,6 +54,7 @@ class HardwarePeers(JobDetector[HardwarePeersConfig, HardwarePeersState]):
     """Contrasts the window's ports and GPUs over the nodes of an attempt."""
 
     name = "hardware_peers"
+    grounds = frozenset({"hardware_unlike"})
     config_type = HardwarePeersConfig
     state_type = HardwarePeersState
 

@@ -87,6 +87,7 @@ class HardwareState(JobDetector[HardwareStateConfig, HardwareStateState]):
     """Reports each change once, and again while it goes on."""
 
     name = "hardware_state"
+    grounds = frozenset({"rank_fault", "node_fault", "port_slower", "hardware_change", PORT_WORKS})
     config_type = HardwareStateConfig
     state_type = HardwareStateState
 

@@ -111,6 +111,7 @@ class JobDrift(JobDetector[JobDriftConfig, JobDriftState]):
     """Watches step times and rates of the job as such."""
 
     name = "job_drift"
+    grounds = frozenset({"job_shift", "other_steps"})
     version = 2
     config_type = JobDriftConfig
     state_type = JobDriftState

@@ -45,6 +45,7 @@ class LikeSteps(JobDetector[LikeStepsConfig, LikeStepsState]):
     """Holds the first steps of an attempt against like jobs, as long as the latest are no better."""
 
     name = "like_steps"
+    grounds = frozenset({"slower_than_alike", "slower_than_like"})
     config_type = LikeStepsConfig
     state_type = LikeStepsState
 

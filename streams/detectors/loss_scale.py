@@ -66,6 +66,7 @@ class LossScale(JobDetector[LossScaleConfig, LossScaleState]):
     """Watches the loss scale and the counts of skipped steps, as the lowest rank has them that prints them."""
 
     name = "loss_scale"
+    grounds = frozenset({"steps_skipped", "scale_collapsed"})
     config_type = LossScaleConfig
     state_type = LossScaleState
 

@@ -121,6 +121,7 @@ class LossSpike(JobDetector[LossSpikeConfig, LossSpikeState]):
     """Holds losses and gradient norms against their own recent past."""
 
     name = "loss_spike"
+    grounds = frozenset({"spike", "stays_up"})
     version = 2
     config_type = LossSpikeConfig
     state_type = LossSpikeState

@@ -9,7 +9,7 @@ of a node are known by their GPUs, any other there is not theirs.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -60,6 +60,7 @@ class MemoryGrowth(JobDetector[MemoryGrowthConfig, MemoryGrowthState]):
     """Watches memory of processes and devices against its own past and against its peers'."""
 
     name = "memory_growth"
+    grounds = frozenset(get_args(Grounds))
     version = 2
     config_type = MemoryGrowthConfig
     state_type = MemoryGrowthState

@@ -45,6 +45,7 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
     """Contrasts each rank's last sign of life with its peers'."""
 
     name = "missing_workers"
+    grounds = frozenset({"vanished", "unobserved"})
     config_type = MissingWorkersConfig
     state_type = MissingWorkersState
 

@@ -22,6 +22,7 @@ class NoIteration(JobDetector[StallRule, Nothing]):
     """
 
     name = "no_iteration"
+    grounds = frozenset({"no_iteration"})
     config_type = StallRule
     state_type = Nothing
 

@@ -40,6 +40,7 @@ class NodeFaults(JobDetector[NodeFaultsConfig, NodeFaultsState]):
     """Reports each fault once in a window, with its place."""
 
     name = "node_faults"
+    grounds = frozenset({"rank_fault", "node_fault"})
     config_type = NodeFaultsConfig
     state_type = NodeFaultsState
 

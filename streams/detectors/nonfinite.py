@@ -60,6 +60,20 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
     """Watches losses and gradient norms."""
 
     name = "nonfinite"
+    grounds = frozenset(
+        {
+            "own_series",
+            "after_reduction",
+            "alone",
+            "part",
+            "one_report",
+            "overflow",
+            "loss_goes_on",
+            "finite_again",
+            "went_back",
+            "never_finite",
+        }
+    )
     version = 2
     config_type = NonfiniteConfig
     state_type = NonfiniteState

@@ -53,6 +53,7 @@ class PlatformAlerts(JobDetector[PlatformAlertsConfig, PlatformAlertsState]):
     """Reports each alarm once, and once more when it is resolved."""
 
     name = "platform_alerts"
+    grounds = frozenset({"node_fault", ALERT, ALERT_FIRES, ALERT_OVER})
     config_type = PlatformAlertsConfig
     state_type = PlatformAlertsState
 

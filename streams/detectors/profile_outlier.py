@@ -95,6 +95,20 @@ class ProfileOutlier(JobDetector[ProfileOutlierConfig, ProfileOutlierState]):
     """Contrasts sketches within peer groups and with earlier ones of the same rank."""
 
     name = "profile_outlier"
+    grounds = frozenset(
+        {
+            "many_slow_functions",
+            "function_apart",
+            "function_shift",
+            "slow_function",
+            "slow_function_and_changed",
+            "slow_functions_of_replica",
+            "slow_kernel_by_place",
+            "slow_function_by_design",
+            "slow_function_of_other_work",
+            "slow_function_unseen",
+        }
+    )
     config_type = ProfileOutlierConfig
     state_type = ProfileOutlierState
 

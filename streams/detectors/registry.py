@@ -27,13 +27,15 @@ class Detector(Generic[C, S]):
     """Base of all detectors. ``state`` is all that one carries from window to window; it must stay bounded.
 
     Findings of a ``supporting`` detector are evidence beside others' findings: they are information, name nobody, open
-    no incident, keep none open and decide nothing, whatever their symptom.
+    no incident, keep none open and decide nothing, whatever their symptom. ``grounds`` are all that findings of any
+    other detector of the job stage may give; what blame makes of them stands in ``streams/incidents/grounds.py``.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
     supporting: ClassVar[bool] = False
     stage: ClassVar[Stage]
+    grounds: ClassVar[frozenset[str]] = frozenset()
     config_type: type[C]
     state_type: type[S]
 

@@ -62,6 +62,16 @@ class StackMinority(JobDetector[StackMinorityConfig, StackMinorityState]):
     """Contrasts the ranks' main threads, and looks at a suspect's loader for what it does."""
 
     name = "stack_minority"
+    grounds = frozenset(
+        {
+            "outside_communication",
+            "several_outside",
+            "perhaps_outside",
+            "outside_by_design",
+            "all_in_communication",
+            "one_unsampled",
+        }
+    )
     config_type = StackMinorityConfig
     state_type = StackMinorityState
 

@@ -14,7 +14,7 @@ from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, Suspect
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.innocence import Case, grounds_of, grounds_of_place
+from streams.innocence import GROUNDS_OF_STEPS, Case, grounds_of, grounds_of_place
 from streams.places import Place, places_of
 from streams.robust import Bounds
 from streams.slow_at_times import Recurring, recurring
@@ -96,6 +96,7 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     """Contrasts own-work timers within peer groups, per step."""
 
     name = "step_outlier"
+    grounds = GROUNDS_OF_STEPS
     version = 2
     config_type = StepOutlierConfig
     state_type = StepOutlierState

@@ -39,6 +39,7 @@ class StoppedProcess(JobDetector[StoppedProcessConfig, StoppedProcessState]):
     """Names the ranks whose process is stopped while the job stands still."""
 
     name = "stopped_process"
+    grounds = frozenset({"process_stopped"})
     config_type = StoppedProcessConfig
     state_type = StoppedProcessState
 

@@ -39,6 +39,7 @@ class TimerShift(JobDetector[TimerShiftConfig, TimerShiftState]):
     """Holds each own-work drift against what the peers' timers did."""
 
     name = "timer_shift"
+    grounds = frozenset({"own_shift", "shared_shift"})
     config_type = TimerShiftConfig
     state_type = TimerShiftState
 

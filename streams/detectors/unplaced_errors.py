@@ -36,6 +36,7 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
     """
 
     name = "unplaced_errors"
+    grounds = frozenset({"unplaced_error", "unplaced_besides", "cascade"})
     config_type = UnplacedErrorsConfig
     state_type = UnplacedErrorsState
 

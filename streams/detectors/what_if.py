@@ -78,6 +78,7 @@ class WhatIfDetector(JobDetector[WhatIfConfig, WhatIfState]):
     """Plays traced steps again."""
 
     name = "what_if"
+    grounds = frozenset({*(cause.value for cause in Cause), "what_if_by_place", "not_played"})
     config_type = WhatIfConfig
     state_type = WhatIfState
 

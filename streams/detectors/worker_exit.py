@@ -59,6 +59,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
     """Reports deaths by a signal, and ends that nothing in the rank's own logs explains."""
 
     name = "worker_exit"
+    grounds = frozenset({"own_death", "told_to_end", "left_early"})
     config_type = WorkerExitConfig
     state_type = WorkerExitState
 

@@ -78,6 +78,8 @@ _NUMERICS = (
 )
 """What tells who began, the surest first; a step skipped beside it, and what came back at once, tell nothing."""
 
+NUMERICS = frozenset(grounds for alike in _NUMERICS for grounds in alike)
+"""Grounds that decide on losses and gradients."""
 _UNTOLD = {
     "after_reduction": Reason.AFTER_REDUCTION,
     "part": Reason.OTHERS_GO_ON,

@@ -33,8 +33,11 @@ def first_of(failures: list[Anomaly]) -> Anomaly:
     return min(failures, key=lambda one: (one.onset, one.id))
 
 
-def crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Decision:
-    """The decision over failures of ranks' own, of which there must be one, among an incident's anomalies."""
+def crash(anomalies: list[Anomaly], failures: list[Anomaly], late: list[Anomaly], situation: Situation) -> Decision:
+    """The decision over failures of ranks' own, of which there must be one, among an incident's anomalies.
+
+    ``late`` are those that came after peers were lost: no causes, but who outlived them was not lost before.
+    """
     first = first_of(failures)
     together = [one for one in failures if not any(came_before(other, one) for other in failures)]
     # What a node says of a GPU or of memory is no consequence of what others print at about that time.
@@ -47,7 +50,7 @@ def crash(anomalies: list[Anomaly], failures: list[Anomaly], situation: Situatio
         return base.everybody(Reason.ALL_ALIKE, area=first.area)
     if len(situation.members) == 1 and situation.expected != 1:
         return base.nobody(Reason.NO_PEERS, area=cause.area)
-    if _outlived(candidates, anomalies, failures, situation):
+    if _outlived(candidates, anomalies, [*failures, *late], situation):
         return base.nobody(Reason.SEVERAL_CANDIDATES, area=first.area)
     if _lost_a_peer(candidates, anomalies, failures, situation):
         return placed(only_cascades(anomalies, situation), candidates)
@@ -67,11 +70,10 @@ def _one(
     """One that was the first for certain: named once its peers, or the job's silence, show that it has failed."""
     named = base.named(OF_FAILURE[cause.grounds], suspects, area=cause.area)
     if _silent_beside(cause, anomalies, failures, situation):
-        return base.nobody(Reason.SOURCES_DISAGREE, area=cause.area)
-    if situation.now < cause.onset + TOGETHER_NS:
-        # What another rank may have printed at about that time has not come yet.
-        return base.nobody(Reason.PENDING_PEERS)
-    if _reacted(cause, anomalies, situation) or len(situation.members) == 1:
+        return base.nobody(Reason.LOST_AS_WELL, area=cause.area)
+    # What another rank may have printed at about that time need not have come yet.
+    settled = situation.now >= cause.onset + TOGETHER_NS
+    if len(situation.members) == 1 or (settled and _reacted(cause, anomalies, situation)):
         return named
     rank = suspects[0].rank
     if _may_go_on(rank, cause, failures, situation):
@@ -100,23 +102,24 @@ def _waits(cause: Anomaly, anomalies: list[Anomaly]) -> bool:
 
 
 def _silent_beside(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> bool:
-    """Whether all report the loss of a peer but one, of whom nothing is known: that one may be who is lost.
+    """Whether who failed has lost a peer as well, and another is silent, who may be that peer.
 
-    Unless who failed has done so before that for certain, and is not seen to wait since.
+    Unless it has failed before any peer was lost for certain, and is not seen to wait since. Who shows life later than
+    that was not lost, and of whose node nothing is heard nothing is known.
     """
     cascades = [one for one in anomalies if one.grounds == "cascade"]
-    if not cascades or (came_before(cause, first_of(cascades)) and not _waits(cause, anomalies)):
-        return False
     lost: set[int | None] = {rank for one in cascades for rank in one.victims}
+    first = came_before(cause, first_of(cascades)) if cascades else True
+    if cause.grounds != "own_error" or not ranks_of(cause.suspects) <= lost or (first and not _waits(cause, anomalies)):
+        return False
     told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims}
-    silent = silent_of(lost | told | ranks_of(merged(failures)), situation)
-    return ranks_of(cause.suspects) <= lost and len(lost) >= ENOUGH_LOST and silent is not None
+    alive = situation.living if situation.now - situation.window_ns >= cause.end else []
+    return bool(silent_of(lost | told | ranks_of(merged(failures)) | set(alive), situation))
 
 
-def silent_of(heard: set[int | None], situation: Situation) -> int | None:
-    """The only rank that is not among those heard of, null where there are more or its node is not observed."""
-    silent = [rank for rank in situation.members if rank not in heard]
-    return silent[0] if len(silent) == 1 and silent[0] not in situation.unobserved else None
+def silent_of(heard: set[int | None], situation: Situation) -> list[int]:
+    """The ranks that are not among those heard of, without those whose nodes are silent as well."""
+    return [rank for rank in situation.members if rank not in heard and rank not in situation.unobserved]
 
 
 ENOUGH_LOST = 3
@@ -241,10 +244,8 @@ def _outlasted(candidates: list[Anomaly], situation: Situation) -> bool:
 
 def _lived(rank: int | None, failure: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether a rank is seen to have lived when another failed."""
-    if rank is None:
-        return False
     lost = [one for one in anomalies if one.grounds == "cascade" and rank in one.victims]
-    spoke = situation.spoke.get(rank, Rhythm()).last > latest(failure) + 2 * SECOND
+    spoke = situation.spoke.get(-1 if rank is None else rank, Rhythm()).last > latest(failure) + 2 * SECOND
     return spoke or any(not came_before(one, failure) for one in lost)
 
 
@@ -270,8 +271,8 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
     reported: set[int | None] = {rank for one in cascades for rank in one.victims}
-    silent = silent_of(reported, situation)
+    silent = set(situation.members) - reported
     waited = situation.now >= base.onset + 2 * situation.window_ns
-    if silent is not None and len(reported) >= ENOUGH_LOST and waited:
+    if len(silent) == 1 and silent_of(reported, situation) and len(reported) >= ENOUGH_LOST and waited:
         return base.nobody(Reason.SILENT_ONE)
     return base.nobody(Reason.ONLY_CASCADES)

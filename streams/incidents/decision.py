@@ -45,6 +45,7 @@ class Reason(Enum):
     SURVIVED = "the job went on after the error"
     PENDING_PEERS = "its peers' reaction has not been seen yet"
     ONLY_CASCADES = "only errors that a lost peer causes were seen"
+    LOST_AS_WELL = "one printed an error as it lost a peer, and another, which may be that peer, says nothing"
     SILENT_ONE = "all others report a lost or late peer, one says nothing"
     VANISHED = "one shows no life while its node and its peers do"
     SLOW_AND_CHANGED = "one is slower than its peers and than its own past"

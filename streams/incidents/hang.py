@@ -145,3 +145,24 @@ def _behind(group: Anomaly, stacks: list[Anomaly]) -> list[Suspect]:
         alone = len(left) == 1 and bool(stacks) and left[0].rank not in unseen
         return [*certain, *left] if alone else certain
     return [suspect for suspect in group.suspects if suspect in certain or suspect in left]
+
+
+GROUNDS = frozenset(
+    {
+        *_ALL_JOINED,
+        *_ONE_UNSEEN,
+        *_NOBODY,
+        *_WHATEVER_STACKS_SAY,
+        *PRINTED,
+        "no_iteration",
+        "outside_communication",
+        "perhaps_outside",
+        "several_outside",
+        "all_in_communication",
+        "never_enqueued",
+        "perhaps_waiting",
+        "process_stopped",
+        "left_early",
+    }
+)
+"""Grounds of what is found while a job stands still."""

@@ -70,6 +70,8 @@ GROUNDS = {
     "many_slow": Ground(Weight.NOBODY, Reason.MANY_SLOW),
 }
 """Contrasts of ranks."""
+OF_TIME = frozenset({"job_shift", "own_shift", "shared_shift"})
+"""What has become slower than its own past; it names nobody by itself."""
 _SAMPLED = tuple(grounds for grounds in GROUNDS if grounds.startswith("busy_"))
 """Grounds of who is hardly ever seen waiting while peers mostly wait."""
 _OF_PLACES = ("slow_stage", "slow_replica", "slow_within_group", "slow_node")

@@ -16,8 +16,10 @@ from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import gainsaid, hang
 from streams.incidents.situation import HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
 
-FAILURES = frozenset({"own_error", "own_death", "vanished", "rank_fault"})
+FAILURES = frozenset(OF_FAILURE)
 """Grounds that say of a rank that it failed of its own."""
+GROUNDS = FAILURES | {"cascade", "told_to_end", "unplaced_error", "unplaced_besides", "node_fault"}
+"""Grounds that say that somebody has failed, or has lost who has."""
 CONTEXT_NS = 750 * SECOND
 """How long before a symptom a fault of a node may lie and still have to do with it: watchdogs wait ten minutes."""
 
@@ -81,9 +83,8 @@ def _gone_on(base: Base, passed: list[Anomaly], situation: Situation) -> Decisio
 def _is_down(fault: Anomaly, situation: Situation) -> bool:
     """Whether a fault is a port that by its sampled state went down and has not been found to work since."""
     measure = measure_of(fault.metric) if fault.detector == HARDWARE_STATE else None
-    if measure is None or measure.kind not in PORT_UP:
-        return False
-    return all(situation.working.get((one.node, one.device or ""), 0) < fault.onset for one in fault.suspects)
+    works = [situation.working.get((one.node, one.device or ""), 0) for one in fault.suspects]
+    return measure is not None and measure.kind in PORT_UP and all(time < fault.onset for time in works)
 
 
 def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
@@ -96,12 +97,14 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
         return hang(anomalies, stalls, [*own, *unplaced])
-    untouched = [one for one in own if not _is_clean_up(one, own, anomalies, situation) and not _late(one, anomalies)]
+    untouched = [one for one in own if not _is_late(one, own, anomalies, situation)]
     if unplaced and not all(any(came_before(own, one) for own in untouched) for one in unplaced):
         first = first_of([*unplaced, *untouched])
         return Base.of(anomalies, first, symptom=first.symptom).nobody(Reason.UNPLACED, area=first.area)
     if untouched:
-        return _uncontradicted(crash(anomalies, untouched, situation), anomalies, stalls, untouched, situation)
+        late = [one for one in own if one not in untouched]
+        decision = crash(anomalies, untouched, late, situation)
+        return _uncontradicted(decision, anomalies, stalls, untouched, situation)
     gone_on = [one for one in [*failures, *_unplaced(anomalies)] if situation.survived(one, anomalies)]
     lost = [one for one in anomalies if one.grounds == "cascade" and not situation.survived(one, anomalies)]
     if gone_on and not own and not lost:
@@ -127,6 +130,13 @@ def _unplaced(anomalies: list[Anomaly]) -> list[Anomaly]:
     ]
 
 
+def _is_late(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> bool:
+    """Whether a failure is no cause, since peers had lost somebody before."""
+    if failure.grounds == "rank_fault":
+        return _is_late_fault(failure, anomalies)
+    return _is_clean_up(failure, failures, anomalies, situation)
+
+
 def _is_clean_up(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether peers had lost somebody before all that a failure names: then that was another.
 
@@ -148,14 +158,12 @@ def _is_clean_up(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anom
     return ranks <= lost or not situation.members.keys() - ranks <= lost | told
 
 
-def _late(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
+def _is_late_fault(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
     """Whether a fault that a node reported is no cause, since peers had lost somebody before.
 
     A GPU does not fall off its bus because a job ends; what programs do wrong they may do while they are torn down, so
     that must have come first for certain.
     """
-    if failure.grounds != "rank_fault":
-        return False
     lost = [one for one in anomalies if one.grounds == "cascade"]
     if failure.area == "code":
         return any(failure.onset + failure.precision_ns > one.onset - one.precision_ns for one in lost)
