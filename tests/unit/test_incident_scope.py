@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from detection_support import FIXED, JOB, T0, at, closed, identity, summary
 from hypothesis import given
@@ -122,6 +123,12 @@ def test_the_place_of_a_fault(places: list[tuple[str, str]], area: Area, kind: s
     scope = scope_of(view, decided(view, places=places, area=area))
     assert (scope.kind, scope.name, scope.ranks) == (kind, name, ranks)
     assert scope.nodes == sorted({node for node, _ in places})
+
+
+def test_a_suspect_without_a_rank_is_at_its_node() -> None:
+    view = a_view()
+    nobody = msgspec.structs.replace(decided(view), suspects=[Suspect(rank=None, node="node01", score=0.5, why="")])
+    assert (scope_of(view, nobody).kind, scope_of(view, nobody).name) == ("node", "node01")
 
 
 def test_a_fault_that_is_the_nodes_is_there_whoever_of_it_is_told() -> None:
