@@ -277,3 +277,21 @@ def test_what_ranks_share_is_found_anew_when_somebody_is_another() -> None:
     moved = identity(5, coordinates=coordinates(5) | {"pp": 0})
     view.update(closed([summary(5, who=moved)]))
     assert groups_of(view, [5])[0] == "pipeline stage 0"
+
+
+def test_a_hundred_incidents_of_ten_thousand_ranks_find_out_once_who_shares_what() -> None:
+    asked: list[int] = []
+
+    class Counting(AttemptView):
+        def coordinates(self, rank: int) -> dict[str, int | list[int]]:
+            asked.append(rank)
+            return super().coordinates(rank)
+
+    made = a_view(10_240, 8)
+    view = Counting(job=JOB, attempt="0", first=T0, members=made.members)
+    scope_of(view, decided(view, [5]))
+    first = len(asked)
+    for rank in range(100):
+        found = scope_of(view, decided(view, [rank * 100]))
+        assert (found.kind, len(found.groups)) == ("rank", 3)
+    assert len(asked) - first < 1_000
