@@ -13,16 +13,16 @@ from producers.owners import Owners
 from producers.readers.alerts import Alarm, Alarms
 from producers.readers.system import node_named
 from producers.readers.wiring import Wiring
-from producers.times import APART, SECOND
+from producers.times import APART, EARLIEST, SECOND
 from schemas.events import Alert, Topology
 from schemas.identity import Identity
 
-BEHIND = 600 * SECOND
-"""An alarm so long after all else that was recorded is none of the recording."""
+BACK = 600 * SECOND
+"""What happened once, so shortly before all else that was recorded, is told at its beginning."""
 MOST_JOBS = 64
 NOWHERE = "an alarm that names no node, switch or storage"
 BEFORE = "an alarm that was over before the recording begins"
-AFTER = "an alarm that began long after the recording ends"
+AFTER = "an alarm that began after the recording ends"
 _WORDS = re.compile(r"[\w.-]{1,253}")
 
 
@@ -40,7 +40,7 @@ def observe(files: Iterable[Alarms], owners: Owners, span: tuple[int, int]) -> I
                 continue
             for job in _jobs(file.file, one, owners):
                 identity = Identity(job=job, node=one.place.node, rank_reason="alarm", process_type="platform")
-                for event in _events(one, span[0]):
+                for event in _events(one, span):
                     yield Observation(identity, event.time, event, file.file, one.line)
         for reason, (line, count) in left_out.items():
             yield Unused(file.file, line, reason, count)
@@ -82,11 +82,12 @@ def _no_part(alarm: Alarm, span: tuple[int, int]) -> str:
     if not (alarm.place.node or alarm.place.switch or alarm.place.storage):
         return NOWHERE
     ended = alarm.since if alarm.ended is None and not alarm.status else alarm.ended
-    if ended is not None and ended < start - (BEHIND if not alarm.status else 0):
+    if ended is not None and ended < start - (BACK if not alarm.status else 0):
         return BEFORE
     if alarm.since < start - APART:
         return BEFORE
-    return AFTER if alarm.since > end + BEHIND else ""
+    # Nothing but alarms has a time there.
+    return AFTER if alarm.since > end != EARLIEST else ""
 
 
 def _jobs(file: str, alarm: Alarm, owners: Owners) -> list[str]:
@@ -101,8 +102,12 @@ def _jobs(file: str, alarm: Alarm, owners: Owners) -> list[str]:
     return sorted(there)[:MOST_JOBS] or [owners.job(file, node)]
 
 
-def _events(alarm: Alarm, start: int) -> Iterator[Alert]:
-    """That it began, and that it is over; what began before the recording is told at its beginning."""
+def _events(alarm: Alarm, span: tuple[int, int]) -> Iterator[Alert]:
+    """That it began, and that it is over; what began before the recording is told at its beginning.
+
+    What was over only after its end fires there: an alarm must not make a recording longer.
+    """
+    start, end = span
     time = max(alarm.since, start)
     told = Alert(
         time=time,
@@ -118,5 +123,5 @@ def _events(alarm: Alarm, start: int) -> Iterator[Alert]:
         status=alarm.status,
     )
     yield told
-    if alarm.ended is not None:
+    if alarm.ended is not None and (alarm.ended <= end or end == EARLIEST):
         yield msgspec.structs.replace(told, time=max(alarm.ended, time), since=alarm.since, status="resolved")

@@ -221,11 +221,14 @@ def headline(incident: Incident) -> Text:
     line.append(incident.severity.upper(), style=COLOUR[incident.severity])
     line.append(f"  {printable(whose(incident))}  {printable(incident.summary)}")
     layers = sorted({piece.layer for piece in incident.evidence})
-    line.append(f"  [{', '.join(layers)}]", style="dim")
+    area = "" if incident.area == "unknown" else f"{incident.area}: "
+    line.append(f"  [{area}{', '.join(layers)}]", style="dim")
     if incident.status == "resolved":
         status = said_status(incident.resolution)
         why = said_resolution(incident.resolution, incident.merged_into)
         line.append(f"  [{status}: {printable(why)}]", style="green" if status == "resolved" else "")
+    else:
+        line.append(f"  next: {printable(incident.next_step)}")
     line.append(f"  {incident.id}", style="dim")
     return line
 

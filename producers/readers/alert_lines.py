@@ -28,9 +28,12 @@ _REASON = re.compile(
     r"(?P<reason>\S.{0,200}?) {1,60}(?P<user>[\w.()+-]{1,40}) {1,40}(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) {1,40}"
     r"(?:(?P<state>[a-z*~#!%$@^+-]{1,40}) {1,40})?(?P<nodes>\S{1,1500})\s*$"
 )
-_CONTROLLER = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?\] ")
+_CONTROLLER = re.compile(
+    r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?\] |"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?[+-]\d\d:?\d\d \S{1,253} slurmctld\[\d{1,10}\]: "
+)
 _CONTROLLERS = re.compile(
-    r"\] (?:error: |debug\d?: |info: )?(?:sched: |backfill: |_slurm_rpc_|_job_complete: |update_node: |cleanup_compl|"
+    r"\]:? (?:error: |debug\d?: |info: )?(?:sched: |backfill: |_slurm_rpc_|_job_complete: |update_node: |cleanup_compl|"
     r"Nodes? \S{1,1000} (?:not responding|now responding)|slurmctld|Node \S{1,253} |Killing JobId=|agent/is_node_resp)"
 )
 _NODES = r"(?P<nodes>\S{1,1500}?)"
@@ -100,7 +103,7 @@ def _of_reason(number: int, text: str) -> Iterator[Alarm | tuple[int, str]]:
 def _of_controller(number: int, text: str) -> Iterator[Alarm | tuple[int, str]]:
     for name, severity, pattern in _SAID:
         if (found := pattern.search(text)) is not None:
-            said = text.partition("] ")[2]
+            said = text[head.end() :] if (head := _CONTROLLER.match(text)) is not None else text
             yield from _alarms(number, text, found["nodes"], name, said, severity)
             return
 

@@ -61,7 +61,8 @@ class PlatformAlerts(JobDetector[PlatformAlertsConfig, PlatformAlertsState]):
         """A finding for each alarm that was not told before, the worst first where there are very many."""
         if not window.alarms:
             return []
-        new = {key: one for one in window.alarms if (key := _key(one, one.alert.status)) not in self.state.told}
+        here = [one for one in window.alarms if _is_of(view, one)]
+        new = {key: one for one in here if (key := _key(one, one.alert.status)) not in self.state.told}
         ordered = sorted(new.items(), key=lambda item: (_SEVERITIES.index(item[1].alert.severity), item[0]))
         self.state.told |= dict.fromkeys(sorted(new), window.end)
         told = [
@@ -108,6 +109,16 @@ class PlatformAlerts(JobDetector[PlatformAlertsConfig, PlatformAlertsState]):
         if of_others(view, alert.since, alert.precision_ns, slack_s=own_slack_s, gone_s=gone_s):
             return False
         return view.first <= alert.since <= max(here) + int(self.config.alive_s * 1e9)
+
+
+def _is_of(view: AttemptView, one: Alarm) -> bool:
+    """Whether an alarm may be of a place of the attempt: one of its nodes, a switch above them, or a storage."""
+    nodes = view.node_names
+    if one.node:
+        return one.node in nodes
+    known = [path for node in nodes if (path := view.switch_of(node))]
+    switch = one.alert.switch
+    return not switch or len(known) < len(nodes) or any(under(path, switch) for path in known)
 
 
 def _grounds(status: str) -> str:

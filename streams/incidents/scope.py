@@ -31,12 +31,12 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
     others hang elsewhere, a stage more than those who are told of it; ranks that nothing joins are their own place.
     """
     if decision.places and not decision.suspects:
-        return _place_of(view, decision)
+        return _place_of(view, decision, decision.places)
     ranks = sorted(suspect.rank for suspect in decision.suspects if suspect.rank is not None) or decision.among
     told = {suspect.node for suspect in decision.suspects} or {view.node_of(rank) for rank in ranks}
     nodes = sorted(told - {""})
     if not ranks:
-        return Scope(kind="job", name=view.job)
+        return _place_of(view, decision, decision.suspects) if nodes else Scope(kind="job", name=view.job)
     kind, name = next(_fitting(view, decision, ranks, nodes))
     return _filled(view, kind, name, ranks, nodes, _devices_of(view, decision.suspects, ranks))
 
@@ -83,10 +83,10 @@ def _switch_of(view: AttemptView, ranks: Collection[int], nodes: Sequence[str]) 
     return only_under(view.switches, nodes, view.node_names)
 
 
-def _place_of(view: AttemptView, decision: Decision) -> Scope:
+def _place_of(view: AttemptView, decision: Decision, places: Sequence[Suspect]) -> Scope:
     """The place of faults of which nobody knows whom they hit; what fails of the network is an adapter."""
-    nodes = sorted({place.node for place in decision.places if place.node})
-    devices = sorted({place.device for place in decision.places if place.device})
+    nodes = sorted({place.node for place in places if place.node})
+    devices = sorted({place.device for place in places if place.device})
     ranks = [rank for node in nodes for rank in sorted(ranks_on(view, node))]
     if len(nodes) == 1 and len(devices) == 1:
         port = is_port(devices[0]) or decision.area == "network"

@@ -103,6 +103,16 @@ def test_one_that_was_resolved_is_told_twice_and_one_that_was_sent_again_once(tm
     ]
 
 
+def test_an_alarm_makes_no_recording_longer(tmp_path: Path) -> None:
+    recording = read(tmp_path, json.dumps([listed("Fires", "12:00:01Z", "2025-12-01T00:00:00Z", node="node00")]))
+    assert found(recording) == [("node00", "Fires", "firing", 1.0)]
+    assert recording.span[1] == (1764417600 + 3) * 10**9
+
+
+def test_alarms_alone_are_read(tmp_path: Path) -> None:
+    assert len(found(read(tmp_path, json.dumps(plain(1764417602, node="node00")), starts=[]))) == 1
+
+
 def test_what_fires_since_before_the_recording_stands_at_its_beginning(tmp_path: Path) -> None:
     recording = read(tmp_path, json.dumps([listed("Old", "09:00:00Z", node="node00")]))
     assert found(recording) == [("node00", "Old", "firing", 0.0)]
@@ -115,7 +125,7 @@ def test_what_fires_since_before_the_recording_stands_at_its_beginning(tmp_path:
     [
         (listed("Nowhere", "12:00:01Z"), "an alarm that names no node, switch or storage"),
         (listed("Over", "09:00:00Z", "10:00:00Z", node="node00"), "an alarm that was over before the recording begins"),
-        (listed("Late", "13:00:00Z", node="node00"), "an alarm that began long after the recording ends"),
+        (listed("Late", "13:00:00Z", node="node00"), "an alarm that began after the recording ends"),
         (listed("When", "yesterday", node="node00"), "startsAt is not a time between 2000 and 2100"),
         (7, "not a JSON object"),
         ({"labels": {}}, "not a row like the others of this file"),
@@ -127,14 +137,18 @@ def test_what_is_none_of_the_recording_is_noted(tmp_path: Path, alarm: Any, reas
     assert sum(count for note, count in notes(recording).items() if note == reason) in (1, 2)
 
 
-def test_an_alarm_of_a_switch_is_told_to_each_job(tmp_path: Path) -> None:
-    for job in ("a", "b"):
-        folder = tmp_path / f"logs/{job}_x1/attempt_0/0"
+def test_an_alarm_of_a_switch_is_told_to_each_job_and_one_of_a_node_to_those_that_run_there(tmp_path: Path) -> None:
+    for number, job in enumerate(("run-7", "run-8")):
+        folder = tmp_path / f"logs/node{number}/{job}_abcdefg{number}/attempt_0/0"
         folder.mkdir(parents=True)
-        (folder / "stderr.log").write_text("2025-11-29 12:00:01,000 step 1\n")
-    recording = read(tmp_path, json.dumps(plain(1764417602, switch="leaf3")), starts=STARTS[:1])
-    jobs = {a.batch.identity.job for a in recording.arrivals for one in a.batch.events if isinstance(one, Alert)}
-    assert len(jobs) >= 1
+        lines = [f"2025-11-29 12:00:{step:02d},000 iteration {step}/ 9 | lm loss: 2.0 |" for step in range(1, 6)]
+        (folder / "stdout.log").write_text("\n".join(lines) + "\n")
+    alarms = [plain(1764417602, switch="leaf3"), plain(1764417602, node="node1", name="fan")]
+    recording = read(tmp_path, "\n".join(map(json.dumps, alarms)), starts=[])
+    told = [
+        (a.batch.identity.job, one.name) for a in recording.arrivals for one in a.batch.events if isinstance(one, Alert)
+    ]
+    assert sorted(told) == [("run-7", "link_down"), ("run-8", "fan"), ("run-8", "link_down")]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,15 @@ def test_an_alarm_of_a_switch_is_of_the_nodes_under_it() -> None:
     switches = {"node00": "s0.leaf1", "node01": "s0.leaf2"}
     told = found(window(Alarm("", alert(switch="leaf2")), switches=switches))[0]
     assert [(one.node, one.switch) for one in told[0].suspects] == [("node01", "leaf2")]
-    told = found(window(Alarm("", alert(switch="leaf9")), switches=switches))[0]
+    assert found(window(Alarm("", alert(switch="leaf9")), switches=switches)) == [[]]
+    told = found(window(Alarm("", alert(switch="leaf9")), switches={"node00": "s0.leaf1"}))[0]
     assert [(one.node, one.switch) for one in told[0].suspects] == [("", "leaf9")]
+
+
+def test_an_alarm_of_a_node_is_told_once_the_attempt_runs_there() -> None:
+    one = Alarm("node01", alert(status="firing"))
+    told = found(window(one, ranks=2), window(one, start=10))
+    assert [len(anomalies) for anomalies in told] == [0, 1]
 
 
 DOWN = "Nodes node01 not responding, setting DOWN"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from detection_support import FIXED, JOB, T0, at, closed, identity, summary
 from hypothesis import given
@@ -122,6 +123,12 @@ def test_the_place_of_a_fault(places: list[tuple[str, str]], area: Area, kind: s
     scope = scope_of(view, decided(view, places=places, area=area))
     assert (scope.kind, scope.name, scope.ranks) == (kind, name, ranks)
     assert scope.nodes == sorted({node for node, _ in places})
+
+
+def test_a_suspect_without_a_rank_is_at_its_node() -> None:
+    view = a_view()
+    nobody = msgspec.structs.replace(decided(view), suspects=[Suspect(rank=None, node="node01", score=0.5, why="")])
+    assert (scope_of(view, nobody).kind, scope_of(view, nobody).name) == ("node", "node01")
 
 
 def test_a_fault_that_is_the_nodes_is_there_whoever_of_it_is_told() -> None:
@@ -270,3 +277,21 @@ def test_what_ranks_share_is_found_anew_when_somebody_is_another() -> None:
     moved = identity(5, coordinates=coordinates(5) | {"pp": 0})
     view.update(closed([summary(5, who=moved)]))
     assert groups_of(view, [5])[0] == "pipeline stage 0"
+
+
+def test_a_hundred_incidents_of_ten_thousand_ranks_find_out_once_who_shares_what() -> None:
+    asked: list[int] = []
+
+    class Counting(AttemptView):
+        def coordinates(self, rank: int) -> dict[str, int | list[int]]:
+            asked.append(rank)
+            return super().coordinates(rank)
+
+    made = a_view(10_240, 8)
+    view = Counting(job=JOB, attempt="0", first=T0, members=made.members)
+    scope_of(view, decided(view, [5]))
+    first = len(asked)
+    for rank in range(100):
+        found = scope_of(view, decided(view, [rank * 100]))
+        assert (found.kind, len(found.groups)) == ("rank", 3)
+    assert len(asked) - first < 1_000

@@ -13,7 +13,9 @@ from producers.readers import alerts
 from producers.recording import Recording, read_recording
 from schemas.events import Alert, Topology
 
-STARTS = [{"rank": r, "local_rank": 0, "node": f"node{r:02d}", "pid": 10 + r, "ts": 1764417600 + r} for r in range(4)]
+STARTS = [
+    {"rank": r, "local_rank": 0, "node": f"node{r:02d}", "pid": 10 + r, "ts": 1764417600 + 20 * r} for r in range(4)
+]
 DAY = "2025-11-29T12:00:"
 CONTROLLER = f"""[{DAY}00.264] sched: Allocate JobId=48 NodeList=node[00-03] #CPUs=8 Partition=main
 [{DAY}01.100] _slurm_rpc_submit_batch_job: JobId=49 InitPrio=1 usec=400
@@ -69,6 +71,12 @@ def test_the_log_of_a_controller_tells_which_nodes_it_lost(tmp_path: Path) -> No
         ("node03", "NodeDrained", "", "warning"),
         ("node03", "NodeReason", "", "warning"),
     ]
+
+
+def test_so_does_what_the_journal_has_of_a_controller(tmp_path: Path) -> None:
+    lines = [line[1:].replace("] ", "+00:00 head1 slurmctld[1533]: ", 1) for line in CONTROLLER.splitlines()]
+    text = "\n".join(lines)
+    assert len(found(read(tmp_path, "journal.txt", text))) == 6
 
 
 def test_the_reasons_of_sinfo_tell_which_nodes_are_not_available(tmp_path: Path) -> None:

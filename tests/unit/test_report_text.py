@@ -10,7 +10,17 @@ from rich.console import Console
 
 from producers.times import EARLIEST, SECOND
 from rankwatch.page import card
-from rankwatch.text import SHOWN_SUSPECTS, how_sure, print_incident, since, suspect_line, suspect_lines, what, where
+from rankwatch.text import (
+    SHOWN_SUSPECTS,
+    headline,
+    how_sure,
+    print_incident,
+    since,
+    suspect_line,
+    suspect_lines,
+    what,
+    where,
+)
 from schemas.results import Evidence, Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 from streams.incidents.resolution import Resolution
 
@@ -163,3 +173,10 @@ def test_of_very_many_suspects_the_first_are_told() -> None:
     lines = suspect_lines(msgspec.structs.replace(NAMED, suspects=many))
     assert len(lines) == SHOWN_SUSPECTS + 1
     assert lines[-1] == f"and {10_240 - SHOWN_SUSPECTS} more; --format json lists all"
+
+
+def test_a_line_of_a_feed_says_what_and_where_in_which_area_and_what_next() -> None:
+    line = headline(WHOLE).plain
+    assert line.endswith("job run-7  a summary  [data: stack]  next: a step  a")
+    over = headline(msgspec.structs.replace(WHOLE, status="resolved", resolution=Resolution.ITERATES.value)).plain
+    assert "next: " not in over

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from detection_support import at
+from detection_support import at, identity
 
-from schemas.events import Alert
+from schemas.events import Alert, Job, Topology
 from schemas.results import PlatformAlert
+from streams.config import StreamConfig
 from streams.stages.alarms import MOST_REMEMBERED, of_places, remembered, switches_of
 from streams.stages.alerts import LONGEST_TEXT, MOST_EACH, Alerts, severity_of
+from streams.stages.worker import LONGEST_SWITCH, WorkerState, summarise
 from streams.switches import only_under, shared, under
 
 
@@ -111,6 +113,15 @@ TREE = {"a": "s0.l1", "b": "s0.l1", "c": "s0.l2", "d": "s0.l2", "e": "s1.l3"}
 )
 def test_nodes_share_a_switch_where_no_other_hangs_under_it(nodes: str, among: str, switch: str) -> None:
     assert only_under(TREE, nodes, among) == switch
+
+
+def test_a_jobs_environment_and_a_nodes_topology_tell_its_switch() -> None:
+    job = Job(time=at(1), environment={"SLURM_TOPOLOGY_ADDR": "s0.leaf3.node01"})
+    topology = Topology(time=at(1), pid=0, process_type="node", switch="s1." + "x" * 1000)
+    found, _ = summarise(identity(None, node="node01"), WorkerState(), [job], 0, StreamConfig())
+    assert (found.switch, found.announced) == ("s0.leaf3", [])
+    found, _ = summarise(identity(None, node="node01"), WorkerState(), [topology, event()], 0, StreamConfig())
+    assert (len(found.switch), found.announced, len(found.alerts)) == (LONGEST_SWITCH, [], 1)
 
 
 def test_no_nodes_share_no_switch() -> None:
