@@ -8,7 +8,6 @@ time, it has to stand out among them. What jobs bring along, code, settings and 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from enum import Enum
 from functools import cached_property
@@ -106,12 +105,20 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def shared_nodes(self) -> int:
         """How many nodes run several jobs, so might have been the one by chance."""
-        ran = Counter(node for nodes in self.running.values() for node in nodes)
-        return max(sum(jobs >= LEAST_JOBS for jobs in ran.values()), 1)
+        return max(sum(len(jobs) >= LEAST_JOBS for jobs in self.jobs_of.values()), 1)
 
-    def on(self, nodes: Collection[str]) -> set[str]:
+    @cached_property
+    def jobs_of(self) -> dict[str, list[str]]:
+        """The jobs that run on each node."""
+        found: dict[str, list[str]] = {}
+        for job, nodes in self.running.items():
+            for node in nodes:
+                found.setdefault(node, []).append(job)
+        return found
+
+    def on(self, nodes: Iterable[str]) -> set[str]:
         """The jobs that run on any of these nodes."""
-        return {job for job, own in self.running.items() if any(node in own for node in nodes)}
+        return {job for node in nodes for job in self.jobs_of.get(node, ())}
 
     @cached_property
     def complaining(self) -> dict[str, list[tuple[str, Span]]]:
@@ -173,20 +180,22 @@ def _one_of(first: Failure, again: Failure) -> Failure:
 
 def _bundles(told: list[Told], is_one: Callable[[Told, Told], bool], reach_ns: int) -> list[list[Told]]:
     """Incidents in order of onset that began with the first of theirs, one a job; those alone are left out."""
-    rest, found = told, []
-    while rest:
-        seed, *others = rest
+    found: list[list[Told]] = []
+    used = [False] * len(told)
+    for at, seed in enumerate(told):
+        if used[at]:
+            continue
         bundle, jobs = [seed], {seed.job}
-        for one in others:
+        for other in range(at + 1, len(told)):
+            one = told[other]
             if one.incident.onset - seed.incident.onset > reach_ns:
                 break
-            if one.job not in jobs and is_one(seed, one):
+            if not used[other] and one.job not in jobs and is_one(seed, one):
+                used[other] = True
                 bundle.append(one)
                 jobs.add(one.job)
         if len(bundle) >= LEAST_JOBS:
             found.append(bundle)
-        keys = {one.key for one in bundle}
-        rest = [one for one in others if one.key not in keys]
     return found
 
 
@@ -206,7 +215,8 @@ def _alike_together(first: Told, other: Told) -> bool:
 def _of_nodes(seen: Seen, free: list[Told]) -> list[Failure]:
     found: list[Failure] = []
     taken: set[tuple[str, str]] = set()
-    for node, told in _by_place((node, one) for one in free for node in one.incident.nodes):
+    for place, told in _by_place((place, one) for one in free for place in _places_of(one)):
+        node, _, _ = place.partition(_BETWEEN)
         rest = [one for one in told if one.key not in taken]
         for members in _bundles(rest, _alike_together, 2 * seen.widest):
             failure = _at_node(seen, node, members)
@@ -214,6 +224,17 @@ def _of_nodes(seen: Seen, free: list[Told]) -> list[Failure]:
                 found.append(failure)
                 taken |= failure.keys
     return found
+
+
+_BETWEEN = "\0"
+
+
+def _places_of(one: Told) -> list[str]:
+    """The nodes that it points at; what a job brings along is told apart by its errors, too."""
+    nodes = one.incident.nodes
+    if not is_own(one.incident):
+        return nodes
+    return [f"{node}{_BETWEEN}{error}" for node in nodes for error in one.incident.errors or [one.incident.reason]]
 
 
 def _at_node(seen: Seen, node: str, members: list[Told]) -> Failure | None:
@@ -243,16 +264,16 @@ def _at_node(seen: Seen, node: str, members: list[Told]) -> Failure | None:
 
 def _elsewhere(seen: Seen, members: list[Told], nodes: Collection[str], there: set[str]) -> set[str]:
     """The jobs that were hit alike at that time and do not point here; who names nobody and runs here may as well."""
-    seed, jobs = members[0], {one.job for one in members}
-    return {
-        one.job
-        for one in seen.near(seed)
-        if one.job not in jobs
-        and not set(one.incident.nodes) & set(nodes)
-        and (one.incident.nodes or one.job not in there)
-        and begun_together(seed, one) is Together.YES
-        and alike(seed.incident, one.incident)
-    }
+    seed, jobs, here = members[0], {one.job for one in members}, set(nodes)
+    found: set[str] = set()
+    for one in seen.near(seed):
+        incident = one.incident
+        if one.job in jobs or one.job in found or not alike(seed.incident, incident):
+            continue
+        elsewhere = here.isdisjoint(incident.nodes) if incident.nodes else one.job not in there
+        if elsewhere and begun_together(seed, one) is Together.YES:
+            found.add(one.job)
+    return found
 
 
 def _stands_out(seen: Seen, members: list[Told], nodes: Collection[str], elsewhere: set[str], places: int) -> bool:

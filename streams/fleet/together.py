@@ -96,11 +96,11 @@ def alike(one: ReportedIncident, two: ReportedIncident) -> bool:
 
     Broken hardware may stop one job and crash the next.
     """
-    if {one.area, two.area} <= HARDWARE:
+    if one.area in HARDWARE and two.area in HARDWARE:
         return one.area == two.area
-    if is_own(one) != is_own(two):
+    if one.symptom != two.symptom or is_own(one) != is_own(two):
         return False
-    return one.symptom == two.symptom and (one.area == two.area or "unknown" in (one.area, two.area))
+    return one.area in (two.area, "unknown") or two.area == "unknown"
 
 
 def is_own(one: ReportedIncident) -> bool:

@@ -6,7 +6,7 @@ again. It is looked up once a minute, and whenever something is told, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -55,8 +55,12 @@ class Reporter:
         incidents: Sequence[Incident],
         complaints: Sequence[StorageComplaint] = (),
         cluster: str = "",
+        switches: Mapping[str, str] | None = None,
     ) -> list[FleetReport]:
-        """What is new in the window that ends at ``end``; ``cluster`` is that of a job of which no attempt is known."""
+        """What is new in the window that ends at ``end``; ``cluster`` is that of a job of which no attempt is known.
+
+        ``switches`` are the leaf switches of its nodes, as far as they are known; they are told with the nodes.
+        """
         cluster = max((view.cluster for view in views), default=cluster)
         before = self.gone(end) if self.state.told and self.state.cluster != cluster else []
         if before:
@@ -68,7 +72,9 @@ class Reporter:
         if not told and not said and nodes is None:
             return before
         self.state.told = self.state.told or end
-        return [*before, self._of(end, cluster, incidents=told, complaints=said, nodes=nodes)]
+        known = switches or {}
+        above = {node: known[node] for node in nodes or () if node in known}
+        return [*before, self._of(end, cluster, incidents=told, complaints=said, nodes=nodes, switches=above)]
 
     def gone(self, end: int) -> list[FleetReport]:
         """That nothing is heard of the job any more, if anything was ever told of it."""

@@ -130,6 +130,14 @@ def test_an_incident_brings_where_the_job_runs_up_to_date() -> None:
     assert (found.nodes, [one.revision for one in found.incidents]) == (None, [2])
 
 
+def test_switches_are_told_with_the_nodes_below_them() -> None:
+    play, above = Play(), {"node00": "leaf0", "node07": "leaf1"}
+    (found,) = play.window(1, [view_of(4)], switches=above)
+    assert found.switches == {"node00": "leaf0"}
+    (found,) = play.window(2, [view_of(4)], incident(), switches=above)
+    assert found.switches == {}
+
+
 def test_an_attempt_that_was_given_up_runs_nowhere() -> None:
     old, new = view_of(6), view_of(2, "1")
     old.superseded = BASE
