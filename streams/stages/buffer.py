@@ -87,8 +87,19 @@ class Held(msgspec.Struct, frozen=True):
         return len(self.indices) == len(self.batch.events)
 
 
+RETIMED_WITHIN_NS = 4_000_000_000
+"""How far from when it was sent an event lies that took its time from the tick behind it.
+
+Batches leave about once a second and ticks come once a second; what a spool held back for longer nobody can tell.
+"""
+
+
 def _retimed(event: Event, time: int | None) -> Event:
-    return event if time is None else msgspec.structs.replace(event, time=time, time_source="inferred")
+    """The event at its new time; how exact its own clock was says nothing of it."""
+    if time is None:
+        return event
+    within = max(event.precision_ns, RETIMED_WITHIN_NS)
+    return msgspec.structs.replace(event, time=time, time_source="inferred", precision_ns=within)
 
 
 Name = tuple[str, str, str, int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from simulated_job import Shape
 from simulated_slowness import Scene
@@ -154,3 +155,24 @@ def test_memory_that_grows_of_one_rank_hides_no_crash_of_another() -> None:
     latest = {one.id: one for one in told(script)}
     found = sorted((one.symptom, ranks_of(one), one.merged_into) for one in latest.values() if one.severity != "info")
     assert found == [("crash", [3], ""), ("memory", [1], "")]
+
+
+def test_a_node_whose_clock_runs_ahead_makes_nobody_elsewhere_the_first_to_fail() -> None:
+    script = Script("ahead", flush_s=3)
+    script.start(4)
+    script.train(4, 1, 22)
+    script.alive(4, 0, 60)
+    script.log(worker(script.job, 2), 24.2, f"{FRAMES}ValueError: bad shard")
+    # By its time of arrival the error of rank 2 lies seconds behind this one, which followed from it.
+    script.log(worker(script.job, 0), 24.9, f"{FRAMES}KeyError: 'shard of rank 2'")
+    for rank in (1, 3):
+        script.log(worker(script.job, rank), 26 + rank / 10, LOST.format(rank))
+    script.observations = [
+        msgspec.structs.replace(one, event=msgspec.structs.replace(one.event, time=one.event.time + 300 * SECOND))
+        if one.identity.node == "node01"
+        else one
+        for one in script.observations
+    ]
+    incidents = told(script)
+    assert incidents
+    assert {rank for one in incidents for rank in ranks_of(one)} <= {2}
