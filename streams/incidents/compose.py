@@ -202,7 +202,7 @@ def scope_of(view: AttemptView, decision: Decision) -> Scope:
     stages = {str(view.coordinates(rank).get("pp")) for rank in ranks}
     places = [one for one in places_of(view, ranks, view.members) if one.kind not in ("node", "stage")]
     # The only stage of a job is all of it.
-    several = len({view.coordinates(rank).get("pp") for rank in view.members}) > 1
+    several = len({str(view.coordinates(rank).get("pp")) for rank in view.members}) > 1
     if len(stages) == 1 and several and "None" not in stages and not places:
         return Scope(kind="stage", name=f"pipeline stage {stages.pop()}", ranks=shown, nodes=nodes)
     return Scope(kind="group", name=places[0].name if places else f"ranks {shown}", ranks=shown, nodes=nodes)
