@@ -257,5 +257,5 @@ def _are_their_stages_seen(view: AttemptView, table: StepTable, ranks: list[int]
     What a whole stage has more to do shows on all of its ranks, and so on all that are observed.
     """
     others = with_a_past(table, steps) - set(ranks)
-    seen = {view.coordinates(rank).get("pp") for rank in others}
-    return all("pp" not in at or at["pp"] in seen for at in map(view.coordinates, ranks))
+    seen = {str(view.coordinates(rank).get("pp")) for rank in others}
+    return all("pp" not in at or str(at["pp"]) in seen for at in map(view.coordinates, ranks))

@@ -88,11 +88,12 @@ def earliest_stage(view: AttemptView, name: str, showing: list[int], fine: list[
 
     Values go from the first stage to the last, gradients back. Empty where it shows in several replicas, where the
     stage before was not seen to be ``fine``, or, at the beginning, where no other replica was: then it may have come
-    from elsewhere. Without stages the only one that shows it.
+    from elsewhere, and where ranks hold several stages. Without stages the only one that shows it.
     """
     order = {rank: -stage if is_gradient(name) else stage for rank, stage in stages_of(view).items()}
     if not order:
-        return showing if len(showing) == 1 else []
+        several = any(isinstance(view.coordinates(rank).get("pp"), list) for rank in view.members)
+        return showing if len(showing) == 1 and not several else []
     replicas = {rank: str([view.coordinates(rank).get(axis) for axis in ("dp", "cp", "ep")]) for rank in order}
     first = min(order[rank] for rank in showing)
     own = {replicas[rank] for rank in showing}
