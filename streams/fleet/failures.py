@@ -39,7 +39,9 @@ class FleetReason(Enum):
 
     SAME_NODE = "incidents of several jobs began together, and each points at this node"
     SAME_DEVICE = "incidents of several jobs began together, and each points at this device"
-    ONLY_NODE = "incidents of several jobs began together on this node, and no job elsewhere shows that it is the node"
+    ONLY_NODE = (
+        "incidents of several jobs began together and point at this node, but too little ran elsewhere to compare"
+    )
     SAME_SWITCH = "incidents of several jobs began together, and each points at a node under this switch"
     SAME_STORAGE = "several jobs were held up together, and nodes of each complain of this storage"
     SAME_ERROR = (
@@ -244,17 +246,17 @@ def _at_node(seen: Seen, node: str, members: list[Told]) -> Failure | None:
         return Failure(reason=reason, kind="fleet", name="", members=members, verdict="ambiguous")
     there = seen.on([node]) | {one.job for one in members}
     elsewhere = _elsewhere(seen, members, [node], there)
-    if not _stands_out(seen, members, [node], elsewhere, seen.shared_nodes):
+    apart = _by_chance(seen, members, [node], elsewhere, seen.shared_nodes) <= MOST_BY_CHANCE
+    if elsewhere and not apart:
         return None
     devices = set.intersection(*(set(one.incident.devices) for one in members))
-    held_against = seen.jobs - there - elsewhere or any(len(seen.running.get(one.job, ())) > 1 for one in members)
     reason = FleetReason.SAME_DEVICE if devices else FleetReason.SAME_NODE
     return Failure(
-        reason=reason if held_against else FleetReason.ONLY_NODE,
+        reason=reason if apart else FleetReason.ONLY_NODE,
         kind="node",
         name=node,
         members=members,
-        verdict=_verdict(members) if held_against else "ambiguous",
+        verdict=_verdict(members) if apart else "ambiguous",
         nodes=[node],
         devices=sorted(devices),
         there=len(there),
@@ -276,20 +278,18 @@ def _elsewhere(seen: Seen, members: list[Told], nodes: Collection[str], there: s
     return found
 
 
-def _stands_out(seen: Seen, members: list[Told], nodes: Collection[str], elsewhere: set[str], places: int) -> bool:
-    """Whether chance does not explain that jobs point at one of so many places, among all that are hit alike.
+def _by_chance(seen: Seen, members: list[Told], nodes: Collection[str], elsewhere: set[str], places: int) -> float:
+    """At most how likely it is that these jobs point at any one of so many places by chance, among all hit alike.
 
-    By chance any jobs are hit, and each points at any of its nodes.
+    By chance any jobs are hit, as by what all of them share, and each points at any of its nodes.
     """
-    if not elsewhere:
-        return True
     there = seen.on(nodes) | {one.job for one in members}
     jobs = len(seen.jobs | there | elsewhere)
     likely = hit_by_chance(jobs, len(members) + len(elsewhere), len(there), len(members))
     for one in members:
         own = seen.running.get(one.job, frozenset())
         likely *= max(len(own & set(nodes)), 1) / max(len(own), 1)
-    return places * likely <= MOST_BY_CHANCE
+    return places * likely
 
 
 def _verdict(members: list[Told]) -> Verdict:
@@ -310,7 +310,8 @@ def _of_switches(seen: Seen, free: list[Told]) -> list[Failure]:
             there = seen.on(nodes) | {one.job for one in members}
             elsewhere = _elsewhere(seen, members, nodes, there)
             places = len(set(seen.switches.values()))
-            if len(hit) < LEAST_JOBS or not _stands_out(seen, members, nodes, elsewhere, places):
+            apart = _by_chance(seen, members, nodes, elsewhere, places) <= MOST_BY_CHANCE
+            if len(hit) < LEAST_JOBS or (elsewhere and not apart):
                 continue
             found.append(
                 Failure(
@@ -318,7 +319,7 @@ def _of_switches(seen: Seen, free: list[Told]) -> list[Failure]:
                     kind="switch",
                     name=switch,
                     members=members,
-                    verdict=_verdict(members),
+                    verdict=_verdict(members) if apart else "ambiguous",
                     nodes=hit,
                     there=len(there),
                     elsewhere=len(elsewhere),

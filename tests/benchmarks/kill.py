@@ -36,6 +36,7 @@ DYING = str(Path(__file__).parents[1] / "kafka_dying.py")
 STEPS = {
     "rank": ("append", "flush", "snapshot", "commit", "committed"),
     "job": ("append", "flush", "snapshot", "commit", "committed"),
+    "fleet": ("flush", "snapshot", "commit", "committed"),
     "sink": ("insert", "inserted", "commit", "committed"),
 }
 KILLS = 6
@@ -43,7 +44,7 @@ KILLS = 6
 
 
 class Round:
-    """One deployment and its three processes, which die now and then."""
+    """One deployment and its four processes, which die now and then."""
 
     def __init__(self, live: Pipeline, dsn: str, chance: random.Random) -> None:
         self.live = live
@@ -52,6 +53,7 @@ class Round:
         self._commands = {
             "rank": ("worker", "--stage", "rank"),
             "job": ("worker", "--stage", "job"),
+            "fleet": ("worker", "--stage", "fleet"),
             "sink": ("sink", "--clickhouse", dsn),
         }
         self.running = {name: self._start(name) for name in self._commands}

@@ -45,7 +45,7 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
     "two faults of one job": (cluster(told("a"), told("a", incident="second")), []),
     "one job fails, and another that came later": (cluster(told("a"), told("b", 900, since=800)), []),
     "one node at two times": (
-        cluster(*shared("ab"), *[told(job, 5000, since=4000) for job in "cd"]),
+        cluster(*shared("ab"), *[told(job, 5000, since=4000) for job in "cd"], healthy=100),
         [("SAME_NODE", "node02", ["a", "b"]), ("SAME_NODE", "node02", ["c", "d"])],
     ),
     "jobs that are restarted on one node and fail there again": (
@@ -88,7 +88,10 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         cluster(
             *shared("ab"),
             told("c", **NOBODY),
-            running={**{job: frozenset({"node02", "x"}) for job in "abc"}, "d": frozenset({"y"})},
+            running={
+                **{job: frozenset({"node02", "x"}) for job in "abc"},
+                **{f"h{n}": frozenset({f"y{n}"}) for n in range(40)},
+            },
         ),
         [("SAME_NODE", "node02", ["a", "b"])],
     ),
@@ -190,6 +193,14 @@ def test_a_verdict_is_supported_where_two_jobs_support_it() -> None:
     assert verdict(told("a"), told("b", verdict="ambiguous")) == "ambiguous"
     assert verdict(told("a"), told("b", verdict="ambiguous"), told("c")) == "supported"
     assert verdict(crashed("a", **ERROR), crashed("b", **ERROR)) == "ambiguous"
+
+
+def test_two_jobs_of_few_nodes_may_point_at_one_by_chance() -> None:
+    """What both share may have hit them, as storage: then each points at any of its nodes."""
+    nodes = [f"node{number:02d}" for number in range(4)]
+    for jobs, verdict in (("ab", "ambiguous"), ("abc", "ambiguous"), ("abcd", "supported")):
+        (one,) = failures(Seen(incidents=shared(jobs), running={job: frozenset(nodes) for job in jobs}))
+        assert (one.name, one.verdict) == ("node02", verdict), jobs
 
 
 def test_what_chance_explains() -> None:
