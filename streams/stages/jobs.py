@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from schemas.jobs import JobDescription
-from schemas.results import Anomaly, Axis, Exit, HardwareChange, Incident, MergedStacks, SuspiciousTemplate, Window
+from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate, Window
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
@@ -22,21 +22,20 @@ from streams.job_meta import JobMeta, JobMetaState
 from streams.library.comparing import BesideLibrary, ComparedState, SettledState, settle
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
-from streams.packing import names_of, pack_of
-from streams.stages.alarms import Placed, of_nodes, of_places, remembered, switches_of
+from streams.stages.alarms import Placed, remembered, switches_of
 from streams.stages.observing import observed
 from streams.stages.outputs import Output
-from streams.stages.owners import devices_of, processes_of, rank_of, users_of
+from streams.stages.owners import devices_of, processes_of
+from streams.stages.split import Shared, attempt_of, group_of, number_of, window_of
 from streams.stages.told import told_by
 from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
-from streams.view import Alarm, AttemptView, AttemptWindow, Changed, Fault
+from streams.view import AttemptView, AttemptWindow
 
 STAGE = "job"
 MOST_UNCLAIMED = 1000
 MOST_NODES = 20_000
 SHOWN_ABSENT = 2
-LONGEST_NUMBER = 10
 
 
 class AttemptState(msgspec.Struct, kw_only=True):
@@ -215,7 +214,7 @@ class JobKeeper:
         """The revisions of all attempts, once it is known which group of workers only waits for another."""
         by_group: dict[str, list[Draft]] = {}
         for name, of in drafts.items():
-            by_group.setdefault(_group_of(name), []).extend(of)
+            by_group.setdefault(group_of(name), []).extend(of)
         if len(by_group) > 1:
             now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
             ids = {one.id for one in now}
@@ -228,7 +227,7 @@ class JobKeeper:
 
     def _other_groups(self, name: str) -> list[AttemptView]:
         """The views of the other groups of workers, without attempts that were given up."""
-        others = [one.state.view for other, one in self._attempts.items() if _group_of(other) != _group_of(name)]
+        others = [one.state.view for other, one in self._attempts.items() if group_of(other) != group_of(name)]
         return [view for view in others if view.superseded is None]
 
     def _in_series(self, name: str, incident: Incident) -> Incident:
@@ -238,7 +237,7 @@ class JobKeeper:
         return said
 
     def _remembered(self, name: str, incident: Incident, errors: list[str]) -> Past:
-        return past_of(incident, errors, _group_of(name), self._order(name))
+        return past_of(incident, errors, group_of(name), self._order(name))
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:
         """The window with what tells the attempt from healthy jobs, where it is known what those print."""
@@ -275,14 +274,8 @@ class JobKeeper:
         return [*found, *window.contrast.absent[:SHOWN_ABSENT]][:SUSPICIOUS_LIMIT]
 
     def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:
-        """The window by attempt; what nodes say is mapped to ranks by process id."""
-        ranked: dict[str, list[Window]] = {}
-        nodes = []
-        for summary in summaries:
-            if summary.identity.rank is None:
-                nodes.append(summary)
-            else:
-                ranked.setdefault(_attempt_of(summary), []).append(summary)
+        """The window by attempt."""
+        ranked, nodes = _by_attempt(summaries)
         told = told_by(nodes, summaries)
         self._open_attempts(start, ranked)
         if not self._attempts:
@@ -294,80 +287,46 @@ class JobKeeper:
         self._state.switches = switches_of(told.switches, self._state.switches, MOST_NODES)
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
-        gpus = (
-            devices_of(views, ranked)
-            if told.asks_for_devices or any(one.device for _, one in self._state.alarms)
-            else {}
-        )
         exits, sightings = self._claim(nodes, owners, end)
+        asks = told.asks_for_devices or any(one.device for _, one in self._state.alarms)
+        shared = Shared(
+            job=self._state.job,
+            start=start,
+            end=end,
+            told=told,
+            owners=owners,
+            gpus=devices_of(views, ranked) if asks else {},
+            exits=exits,
+            sightings=sightings,
+            layout=self._state.layout,
+            described=self._state.description,
+            alarms=self._state.alarms,
+            switches=self._state.switches,
+            unavailable=unavailable,
+        )
         windows = {}
         for name, view in views.items():
             own = ranked.get(name, [])
-            places = self._places(name, own)
-            among = told.among(places)
-            users = users_of(name, gpus)
-            windows[name] = AttemptWindow(
-                job=self._state.job,
-                attempt=name,
-                start=start,
-                end=end,
-                summaries=own,
-                exits=exits.get(name, []),
-                sightings=sightings.get(name, []),
-                node_life=told.life,
-                faults=[Fault(node, fatal, rank_of(name, node, fatal, owners, gpus)) for node, fatal in among.faults],
-                hardware=[
-                    Changed(one.identity.node, change, _user(one, change, users))
-                    for one, change in among.changes
-                    if one.identity.rank is None or _attempt_of(one) == name
-                ],
-                alarms=[
-                    Alarm(node, alert, users.get((node, alert.device)) if alert.device else None)
-                    for node, alert in of_places(self._state.alarms, places)
-                ],
-                switches=of_nodes(self._state.switches, places),
-                nodes=among.measured,
-                users=users,
-                unplaced=[(one.node, fatal) for one, fatal in among.unplaced],
-                # A launcher speaks of the attempt that it runs, not of those that it has given up.
-                heard=max((time for _, time in among.heard), default=None),
-                nobodys=view.nobodys.take(among.nobodys, names_of(own) if any(map(pack_of, among.nobodys)) else set()),
-                nobodys_layout=dict(self._state.layout),
-                described=self._state.description,
-                stopped=told.stopped if view.superseded is None else None,
-                stops=told.stops if view.superseded is None else [],
-                launchers=told.launchers,
-                unavailable=unavailable,
-                printed=self._templates.printed(name, own, view.members),
-            )
+            windows[name] = window_of(view, own, shared, self._templates.printed(name, own, view.members))
         return windows
 
-    def _places(self, name: str, summaries: list[Window]) -> set[str] | None:
-        """The nodes that an attempt may run on, null for any: none once it was given up, all where some are unknown."""
-        view = self._attempts[name].state.view
-        if view.superseded is not None:
-            return set()
-        nodes = {member.identity.node for member in view.members.values()}
-        nodes |= {summary.identity.node for summary in summaries}
-        return None if not nodes or "" in nodes else {*nodes, ""}
-
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
-        for name in sorted(ranked, key=lambda name: (_number(name), name)):
+        for name in sorted(ranked, key=lambda name: (number_of(name), name)):
             if name in self._attempts:
                 continue
-            siblings = {other: self._attempts[other] for other in self._attempts if _group_of(other) == _group_of(name)}
+            siblings = {other: self._attempts[other] for other in self._attempts if group_of(other) == group_of(name)}
             for other, sibling in siblings.items():
-                if sibling.state.view.superseded is None and self._order(other) < (_number(name), start):
+                if sibling.state.view.superseded is None and self._order(other) < (number_of(name), start):
                     sibling.state.view.superseded = start
             newest = max((self._order(other) for other in siblings), default=(-1, start))
             # A last word of an attempt that is over already does not end the one that runs.
-            superseded = start if newest > (_number(name), start) else None
+            superseded = start if newest > (number_of(name), start) else None
             view = AttemptView(job=self._state.job, attempt=name, first=start, superseded=superseded)
             self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
 
     def _order(self, name: str) -> tuple[int, int]:
         """Attempts in order: by number, those without one by when they began."""
-        return _number(name), self._attempts[name].state.view.first
+        return number_of(name), self._attempts[name].state.view.first
 
     def _claim(
         self, nodes: list[Window], owners: dict[tuple[str, int], tuple[str, int]], end: int
@@ -404,25 +363,13 @@ class JobKeeper:
         return newest, exit_.rank
 
 
-def _user(said: Window, change: HardwareChange, users: Mapping[tuple[str, str], int]) -> int | None:
-    """Whose a change is: that of the device's only user; without a device the rank's that told it of itself.
-
-    A rank may well sample all GPUs of its node.
-    """
-    return users.get((said.identity.node, change.device)) if change.device else said.identity.rank
-
-
-def _attempt_of(summary: Window) -> str:
-    """The attempt, told apart by worker group where ranks restart per group: two ranks 0 are never one member."""
-    identity = summary.identity
-    return f"{identity.group}/{identity.attempt}" if identity.group else identity.attempt
-
-
-def _group_of(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
-def _number(name: str) -> int:
-    """The attempt's number, -1 where its name is none."""
-    number = name.rpartition("/")[2]
-    return int(number) if number.isdecimal() and len(number) < LONGEST_NUMBER else -1
+def _by_attempt(summaries: list[Window]) -> tuple[dict[str, list[Window]], list[Window]]:
+    """The summaries of ranks by attempt, and those of nodes and of workers whose rank is not known."""
+    ranked: dict[str, list[Window]] = {}
+    nodes = []
+    for summary in summaries:
+        if summary.identity.rank is None:
+            nodes.append(summary)
+        else:
+            ranked.setdefault(attempt_of(summary), []).append(summary)
+    return ranked, nodes

@@ -54,7 +54,7 @@ class Parts:
             (TemplateBook, "learn", "templates"),
             (TemplateBook, "note", "templates"),
             (TemplateBook, "printed", "templates"),
-            (IncidentBook, "close", "incidents"),
+            (IncidentBook, "drafts", "incidents"),
         ):
             self._watch(owner, method, part)
         for detector in registry.registered("job"):
