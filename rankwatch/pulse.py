@@ -9,7 +9,7 @@ import msgspec
 from rankwatch.adoption import remember
 from schemas.identity import rank_ranges
 from schemas.meta import WATCHDOG, MetaAlert, meta_id
-from streams.meta import subject_of
+from streams.meta import BEAT_NS, subject_of
 from streams.report import moment
 from streams.worker_meta import WORKER
 
@@ -48,8 +48,11 @@ class Pulse:
             return None
         if silent:
             last = min(heard[number] for number in silent)
+            # Those that fell silent with the first are told with it.
+            silent = [number for number, at in heard.items() if at <= last + BEAT_NS]
             self._since = last
-            which = "all partitions" if len(silent) == len(heard) else f"partitions {rank_ranges(silent)}"
+            numbers = f"partition{'s' if len(silent) > 1 else ''} {rank_ranges(silent)}"
+            which = "all partitions" if len(silent) == len(heard) else numbers
             text = (
                 f"the pipeline is silent: of {which} no window was closed since {moment(last)}, "
                 f"{(now - last) // (60 * SECOND)} minutes ago; what happens in jobs is not seen"

@@ -39,7 +39,7 @@ ASKED_FOR = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a worker ends that somebody told to."""
 
 
-class Told(msgspec.Struct, array_like=True):
+class Told(msgspec.Struct, kw_only=True):
     """When each rule last spoke of an attempt (ns), and whether its end was asked for, or its training is done.
 
     ``heard`` is when something was last found out about it.

@@ -50,7 +50,15 @@ def test_one_partition_of_many_is_missed() -> None:
     pulse = Pulse(4, T0)
     for minute in range(6):
         beats(pulse, minute, 0, 1, 3)
-    assert "of partitions 2 no window was closed since" in looked(pulse, 6)
+    said = looked(pulse, 5)
+    assert "of partition 2 no window was closed since" in said
+
+
+def test_those_that_fall_silent_with_the_first_are_told_with_it() -> None:
+    pulse = Pulse(3, T0)
+    beats(pulse, 1, 0)
+    beats(pulse, 9, 2)
+    assert "of partitions 0-1 no window was closed since" in looked(pulse, 5)
 
 
 def test_a_pipeline_that_is_never_heard_is_missed_from_the_beginning_of_the_reading_on() -> None:
