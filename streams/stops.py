@@ -46,8 +46,8 @@ class Stops(msgspec.Struct, kw_only=True):
     """What an attempt was told, times in ns: the ``job``, in words that were ``said``, its ``step``; agents by node,
     ranks by number.
 
-    ``launchers`` are the nodes whose launcher was ever heard, ``lone`` those that were found to be told alone, with when;
-    ``failed`` is when anything was last known to fail.
+    ``launchers`` are the nodes whose launcher was ever heard, ``lone`` those that were found to be told alone, with
+    when; ``failed`` is when anything was last known to fail.
     """
 
     job: int | None = None
