@@ -42,6 +42,23 @@ _OPTION = re.compile(_SAID + r"(\s{1,4})" + _VALUE + r"[^\s-][^\s]{0,4000})")
 _BEFORE = re.compile(r"[A-Za-z0-9_.+-]{0,80}\Z")
 """How a name begins before the word by which it is found."""
 _MOST_BEFORE = 80
+_CAPITALS = re.compile(
+    r"(?<![A-Za-z0-9])((?:[A-Z0-9]{1,40}_){0,4}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIALS?))"
+    + r"(=)"
+    + _VALUE
+    + r"[^\s\"',;}&)]{1,4000})"
+)
+_LISTED = re.compile(
+    r"(?<![A-Za-z0-9])((?:[a-z0-9]{1,40}_){0,4}(?:token|secret|password|api_key|access_key))( \.{2,100} )"
+    + _VALUE
+    + r"\S{1,4000})"
+)
+_SIGNS = (
+    *("hf_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "k_live_", "xox", "AIza", "nvapi-", "eyJ"),
+    *("AKIA", "ASIA", "npm_", "pypi-", "dckr_", "SG.", "ya29.", "-----BEGIN ", "://", "earer ", "TOKEN=", "SECRET="),
+    *("PASSW", "KEY=", "CREDENTIAL", "token ..", "secret ..", "password ..", "_key ..", "ignature="),
+)
+"""What stands in a record of a log that has to be looked at closer."""
 _LOOKS = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA)[A-Z0-9]{12,}"
@@ -56,7 +73,8 @@ _LOOKS = re.compile(
     r")"
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic|apikey|token)[ \t]{1,4}[A-Za-z0-9+/_.=~-]{8,}")
-_USERINFO = re.compile(r"(?<=://)(?:[^/\s@:\"']{1,200}:[^\s\"']{1,4000}|[^/\s@\"']{1,4000})@")
+_PASSWORD = re.compile(r"(?<=://)[^/\s@:\"']{1,200}:[^\s\"']{1,4000}@")
+_USER = re.compile(r"(?<=://)(?!\*\*\*@)[^/\s@\"']{1,4000}@")
 _SIGNED = re.compile(
     r"(?i)([?&](?:sig|signature|sv|x-amz-[a-z-]{1,40}|x-goog-[a-z-]{1,40}|awsaccesskeyid|code)=)[^&\s\"']{1,4096}"
 )
@@ -90,18 +108,40 @@ def hidden_value(name: str, value: str) -> tuple[str, int]:
 
 def hidden(text: str) -> tuple[str, int]:
     """The text without what looks like a secret or is said to be one in it, and how many there were."""
+    text, count = _hidden_looks(text)
+    # A user alone may be a token.
+    text, users = _USER.subn(f"{HIDDEN}@", text)
+    count += users
+    assigned, behind = _Hider(option=False), _Hider(option=True)
+    text = _OPTION.sub(behind, _ASSIGNED.sub(assigned, text))
+    return text, count + assigned.count + behind.count
+
+
+def hidden_in_log(text: str) -> tuple[str, int]:
+    """The record of a log without what certainly is a secret, and how many there were; nearly all are left as they are.
+
+    Lines are evidence, so what only may be one stays: of values by name only those of variables in capitals, and of
+    arguments as Megatron and DeepSpeed list them.
+    """
+    if not any(map(text.__contains__, _SIGNS)):
+        return text, 0
+    told, count = _hidden_looks(text)
+    hider = _Hider(option=False)
+    told = _LISTED.sub(hider, _CAPITALS.sub(hider, told))
+    return told, count + hider.count
+
+
+def _hidden_looks(text: str) -> tuple[str, int]:
     text, count = _without_pem(text)
     for pattern, instead in (
-        (_USERINFO, f"{HIDDEN}@"),
+        (_PASSWORD, f"{HIDDEN}@"),
         (_SIGNED, rf"\g<1>{HIDDEN}"),
         (_BEARER, rf"\g<1> {HIDDEN}"),
         (_LOOKS, HIDDEN),
     ):
         text, more = pattern.subn(instead, text)
         count += more
-    assigned, behind = _Hider(option=False), _Hider(option=True)
-    text = _OPTION.sub(behind, _ASSIGNED.sub(assigned, text))
-    return text, count + assigned.count + behind.count
+    return text, count
 
 
 def _without_pem(text: str) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from producers.owners import Owners
 from producers.times import SECOND, Moment
 from schemas.identity import Identity
 
+TORCHRUN = "torchrun"
 REASON = "belongs to the job"
 SEVERAL = "tells of a job, and nothing tells of which of several"
 
@@ -50,19 +51,16 @@ def _whose(file: str, owners: Owners, begins: int) -> tuple[Identity, int]:
     return Identity(job=job, node=node, rank_reason=REASON, process_type="launcher"), begins
 
 
-def of_launcher(identity: Identity, time: int) -> Observation:
-    """That torchrun launched a job, which its folders show; said by one of its workers when that began (ns)."""
-    facts = JobFacts("torchrun")
-    facts.frame("pytorch")
-    facts.tell("launch", "launcher", "torchrun")
-    return Observation(identity, time, facts.event(time, "inferred", SECOND), "", 0)
-
-
-def of_lines(log: LogFile, moments: Sequence[Moment], identity: Identity) -> Iterable[Observation]:
-    """What the lines of one writer tell, said where they begin to."""
+def of_lines(
+    log: LogFile, moments: Sequence[Moment], identity: Identity, *, launcher: str = ""
+) -> Iterable[Observation]:
+    """What the lines of one writer tell, said where they begin to, with the launcher in whose folders they lie."""
     told = told_by((record.text for record in log.records), log.file)
     if told is None:
         return
+    if launcher == TORCHRUN:
+        told.facts.frame("pytorch")
+        told.facts.tell("launch", "launcher", launcher)
     moment, record = moments[told.at], log.records[told.at]
     latest = max(one.time for one in moments[: told.at + 1])
     event = told.facts.event(moment.time, moment.source, moment.precision)

@@ -16,6 +16,7 @@ from producers.batches import Arrival, batch
 from producers.captures import Captures
 from producers.clocks import by_neighbour
 from producers.contents import Contents, read_contents
+from producers.hiding import hidden_in_log
 from producers.homes import Homes
 from producers.inputs import Inputs, UnreadableRecording, Unused, canonical, reasons
 from producers.levels import level_of
@@ -41,6 +42,7 @@ from schemas.identity import Identity
 __all__ = ["Arrival", "Inputs", "Recording", "UnreadableRecording", "Unused", "read_recording"]
 
 Progress = Callable[[str, int, int], None]
+HIDDEN_IN_LOG = "secrets in lines, replaced by ***"
 NOBODYS = "nothing tells whose the stacks are; a name such as rank3.txt would"
 
 
@@ -222,7 +224,7 @@ def _announced(found: Cast) -> Iterable[Observation]:
             yield Observation(worker.identity(), worker.start, event, "", worker.rank)
 
 
-def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
+def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     whole = _span(contents)
     spans = {job: _span(contents, found.owners.homes, job) for job in {place.run for place, _ in contents.ranks}}
     exits: dict[tuple[str, str, int], launcher.Exit] = {}
@@ -240,7 +242,6 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
     for place, log in contents.ranks:
         iterations.learn(found.writers[slot_of(place)], log)
         slots[slot_of(place)].append((place.stream, log))
-    launched: set[str] = set()
     for slot, logs in sorted(slots.items()):
         worker = found.writers[slot]
         own = seen.get(worker, Sightings())
@@ -251,14 +252,11 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation]:
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
         yield from _shifted(worker, [log for _, log in logs], filled)
         identity = _writer(worker, found.doubted.get(slot, ""))
-        if worker.job not in launched and any(filled):
-            launched.add(worker.job)
-            yield job_events.of_launcher(identity, min(moment.time for moments in filled for moment in moments))
         for (stream, log), moments in zip(logs, filled, strict=True):
             yield from _events(log, stream, moments, identity)
             yield from printed_stacks(log, moments, identity, pid)
             yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))
-            yield from job_events.of_lines(log, moments, identity)
+            yield from job_events.of_lines(log, moments, identity, launcher=job_events.TORCHRUN)
 
 
 def _shifted(worker: Worker, logs: Sequence[LogFile], filled: Sequence[Sequence[Moment]]) -> Iterable[Observation]:
@@ -304,7 +302,7 @@ def _nodes(
 
 def _spoken(
     contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]]
-) -> Iterable[Observation]:
+) -> Iterable[Observation | Unused]:
     """The lines of files that several wrote; one without a time gets it from those around it, whoever wrote them."""
     files: dict[str, list[Spoken]] = defaultdict(list)
     for one in contents.spoken:
@@ -363,20 +361,22 @@ def _launcher(log: LogFile, owners: Owners) -> Identity:
 
 def _events(
     log: LogFile, stream: str, moments: list[Moment], identity: Identity, errors: Identity | None = None
-) -> Iterable[Observation]:
-    """The events of a log; ``errors`` is whose its tracebacks are, if that is another."""
-    latest = 0
+) -> Iterable[Observation | Unused]:
+    """The events of a log, without secrets; ``errors`` is whose its tracebacks are, if that is another."""
+    latest = secrets = 0
     for record, moment, iteration in zip(log.records, moments, log.iterations, strict=True):
         latest = max(latest, moment.time)
         owner = errors if errors is not None and record.shape == "traceback" else identity
+        text, found = hidden_in_log(record.text)
+        secrets += found
         event = Log(
             time=moment.time,
             time_source=moment.source,
             precision_ns=moment.precision,
             iteration=iteration,
             stream=record.wrap.stream or stream,
-            text=record.text,
-            level=level_of(record.text),
+            text=text,
+            level=level_of(text),
             file=log.file,
             offset=record.offset,
             line=record.line,
@@ -384,3 +384,5 @@ def _events(
             process_type=owner.process_type if owner.rank is None else "",
         )
         yield Observation(owner, latest, event, log.file, record.line)
+    if secrets:
+        yield Unused(log.file, 0, HIDDEN_IN_LOG, secrets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from producers.hiding import HIDDEN, hidden, hidden_value, hidden_words, names_secret
+from producers.hiding import HIDDEN, hidden, hidden_in_log, hidden_value, hidden_words, names_secret
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,7 @@ def test_what_looks_like_a_secret_is_hidden_wherever_it_stands(secret: str, arou
     [
         ("postgres://bob:pw@host/db", "postgres://***@host/db"),
         ("s3://u:p/w@ss@host/b", "s3://***@host/b"),
+        ("a s3://u:p@host/b https://secret@host/x", "a s3://***@host/b https://***@host/x"),
         ("git+https://github.com/x/y@4f0c2d9e", "git+https://github.com/x/y@4f0c2d9e"),
         ("https://b/x?sig=abc%2F&part=2", "https://b/x?sig=***&part=2"),
         ("Authorization: Bearer abcdefghijk", "Authorization: *** ***"),
@@ -94,3 +95,34 @@ def test_of_a_text_only_the_secret_goes(text: str, left: str) -> None:
 )
 def test_of_a_command_only_the_secret_goes(words: list[str], left: list[str]) -> None:
     assert hidden_words(words)[0] == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("connecting to s3://key:sekret@host/b", "connecting to s3://***@host/b"),
+        ("export HF_TOKEN=abcdefgh", "export HF_TOKEN=***"),
+        ("  wandb_api_key ........ abcdefgh", "  wandb_api_key ........ ***"),
+        ("  wandb_api_key ........ None", "  wandb_api_key ........ None"),
+        ("login with hf_abcdefghijklmn failed", "login with *** failed"),
+    ],
+)
+def test_of_a_line_of_a_log_only_what_certainly_is_a_secret_goes(text: str, left: str) -> None:
+    assert hidden_in_log(text) == (left, int(text != left))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "KeyError: 'token: x'",
+            "MAX_TOKEN=4096",
+            "tokens per second: 1234",
+            "tcp://node0:29500",
+            "task-abcdefghijklmnopq",
+        ),
+        *("step 1 token accuracy: 0.5", "secret: x", "password was wrong", "init_method tcp://10.0.0.1:29500 rank 3"),
+    ],
+)
+def test_evidence_stays_as_it_is(text: str) -> None:
+    assert hidden_in_log(text) == (text, 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import job_samples
 
 from producers.recording import read_recording
+from schemas import codec
 from schemas.events import Job
 from streams.job_description import described_by, merged
 
@@ -33,7 +34,7 @@ def jobs(folder: Path) -> list[tuple[str, Job]]:
         (arrival.batch.identity.worker, event)
         for arrival in read_recording(folder).arrivals
         for event in arrival.batch.events
-        if isinstance(event, Job) and not event.source.endswith(("stderr.log", "torchrun"))
+        if isinstance(event, Job) and not event.source.endswith("stderr.log")
     ]
 
 
@@ -58,17 +59,6 @@ def test_a_described_file_is_no_longer_left_aside_and_others_still_are(tmp_path:
     assert [one.file for one in read_recording(folder).inputs.unused] == ["notes.md", "truth.json"]
 
 
-def test_that_torchrun_launched_a_job_is_told_by_its_first_worker(tmp_path: Path) -> None:
-    arrivals = read_recording(recorded(tmp_path, {})).arrivals
-    told = [
-        (arrival.batch.identity.rank, event.framework, event.launch)
-        for arrival in arrivals
-        for event in arrival.batch.events
-        if isinstance(event, Job) and event.source == "torchrun"
-    ]
-    assert told == [(0, "pytorch", {"launcher": "torchrun"})]
-
-
 def test_lines_are_told_by_whoever_wrote_them(tmp_path: Path) -> None:
     folder = recorded(tmp_path, {})
     log = folder / "logs/node01/run-1_abcdefgh/attempt_0/0/stdout.log"
@@ -79,7 +69,9 @@ def test_lines_are_told_by_whoever_wrote_them(tmp_path: Path) -> None:
         for event in arrival.batch.events
         if isinstance(event, Job) and event.source.endswith("stdout.log")
     ]
-    assert [(rank, event.framework, event.layout) for rank, event in told] == [(1, "megatron", {"tp": 2})]
+    assert [(rank, event.framework, event.layout, event.launch) for rank, event in told] == [
+        (1, "megatron", {"tp": 2}, {"launcher": "torchrun"})
+    ]
 
 
 def test_where_two_jobs_lie_a_file_beside_both_is_of_neither(tmp_path: Path) -> None:
@@ -99,3 +91,14 @@ def test_two_runs_of_one_script_are_told_alike(tmp_path: Path) -> None:
         told = jobs(recorded(tmp_path / str(at), files))
         runs.append(merged(described_by(event) for _, event in told))
     assert runs[0] == runs[1] is not None
+
+
+def test_a_secret_in_a_line_is_not_sent_and_that_is_told(tmp_path: Path) -> None:
+    folder = recorded(tmp_path, {})
+    log = folder / "logs/node01/run-1_abcdefgh/attempt_0/0/stdout.log"
+    log.write_text("export HF_TOKEN=zQsecret\niteration 1 loss 2.0\n")
+    recording = read_recording(folder)
+    assert "zQsecret" not in "".join(codec.encode(arrival.batch).decode() for arrival in recording.arrivals)
+    assert [(one.file.rpartition("/")[2], one.reason, one.count) for one in recording.inputs.unused] == [
+        ("stdout.log", "secrets in lines, replaced by ***", 1)
+    ]
