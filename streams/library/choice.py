@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +10,7 @@ from schemas.comparison import LikeJob
 from schemas.jobs import JobDescription
 from schemas.library import HealthyJob
 from schemas.results import Verdict
-from streams.library.likeness import Likeness, likeness
+from streams.library.likeness import Described, Likeness, alike, described
 
 LIKE = 0.85
 """So alike a healthy job must be: less than with another framework or another model, whatever else agrees."""
@@ -39,13 +39,17 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return "supported" if self.like else "ambiguous"
 
 
-def choose(here: JobDescription | None, jobs: Sequence[HealthyJob]) -> Choice:
-    """A pure function of the job and the library's jobs, whatever their order.
+def choose(
+    here: JobDescription | None, jobs: Sequence[HealthyJob], read: Mapping[str, Described] | None = None
+) -> Choice:
+    """A pure function of the job and the library's jobs, whatever their order; ``read`` are these as described before.
 
     Jobs in which incidents were found are there to be compared with, and are no baseline; where there are no others,
     whoever learned them said that they will do, but none of them is like.
     """
-    held = [(job, likeness(here, job.description)) for job in sorted(jobs, key=lambda one: one.id)]
+    known = read if read is not None else read_all(jobs)
+    own = described(here)
+    held = [(job, alike(own, known[job.id])) for job in sorted(jobs, key=lambda one: one.id)]
     healthy = [(job, one) for job, one in held if not job.symptoms]
     near = sorted(
         ((job, one) for job, one in healthy if one.total >= LIKE and one.certainty >= CERTAIN),
@@ -61,23 +65,28 @@ def choose(here: JobDescription | None, jobs: Sequence[HealthyJob]) -> Choice:
     )
 
 
+def read_all(jobs: Sequence[HealthyJob]) -> dict[str, Described]:
+    """What is known of the jobs of a library, by id, as it is compared."""
+    return {job.id: described(job.description) for job in jobs}
+
+
 def _row(
-    job: HealthyJob, alike: Likeness, here: JobDescription | None, like: bool, *, whole: bool, alone: bool
+    job: HealthyJob, near: Likeness, here: JobDescription | None, like: bool, *, whole: bool, alone: bool
 ) -> LikeJob:
     used = like or (whole and (alone or not job.symptoms))
     return LikeJob(
         id=job.id,
-        likeness=alike.total,
-        certainty=alike.certainty,
-        facets=alike.facets,
+        likeness=near.total,
+        certainty=near.certainty,
+        facets=near.facets,
         baseline=used,
         like=like,
-        reason=_reason(job, alike, here, like=like),
+        reason=_reason(job, near, here, like=like),
         symptoms=job.symptoms,
     )
 
 
-def _reason(job: HealthyJob, alike: Likeness, here: JobDescription | None, *, like: bool) -> str:
+def _reason(job: HealthyJob, near: Likeness, here: JobDescription | None, *, like: bool) -> str:
     """Why it is like, or not, in words."""
     if job.symptoms:
         return f"not healthy: {', '.join(job.symptoms)}"
@@ -85,10 +94,10 @@ def _reason(job: HealthyJob, alike: Likeness, here: JobDescription | None, *, li
         return "the library does not describe it"
     if here is None:
         return "nothing is known of this job"
-    if alike.certainty < CERTAIN:
-        known = f"only {', '.join(alike.facets)}" if alike.facets else "nothing"
+    if near.certainty < CERTAIN:
+        known = f"only {', '.join(near.facets)}" if near.facets else "nothing"
         return f"too little is known of both: {known}"
-    differs = "; ".join(alike.reasons)
+    differs = "; ".join(near.reasons)
     if like:
         return f"like in all that is known but {differs}" if differs else "like in all that is known"
-    return differs if alike.total < LIKE else "others are nearer"
+    return differs if near.total < LIKE else "others are nearer"

@@ -5,7 +5,7 @@ Said once, and again whenever it has become another. It opens nothing, names nob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -70,8 +70,8 @@ class ComparedState(msgspec.Struct, kw_only=True):
 class BesideLibrary:
     """A job beside the jobs of a library: what follows from what they are is found once for each description."""
 
-    def __init__(self, jobs: Sequence[HealthyJob]) -> None:
-        self._jobs = [(job, described(job.description)) for job in jobs]
+    def __init__(self, jobs: Sequence[HealthyJob], read: Mapping[str, Described]) -> None:
+        self._jobs = [(job, read[job.id]) for job in jobs]
         self.chosen = 0
         self._here = described(None)
         self._settings: list[Setting] = []

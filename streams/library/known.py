@@ -17,7 +17,7 @@ from schemas.jobs import JobDescription
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.results import SuspiciousTemplate
 from streams.iterations import ProgressClock
-from streams.library.choice import Choice, choose
+from streams.library.choice import Choice, choose, read_all
 from streams.library.record import checked
 from streams.lines.form import WILD
 from streams.lines.phases import DOWNLOAD, START_UP, TRAIN
@@ -67,6 +67,7 @@ class Known:
             words = _words(template.text)
             self._by_length.setdefault(len(words), []).append((template.id, words))
         self._compared: dict[str, tuple[list[str], list[str]]] = {}
+        self.described = read_all(self.library.jobs)
         self.held_against(None)
 
     def for_a_job(self) -> Known:
@@ -77,7 +78,7 @@ class Known:
 
     def held_against(self, description: JobDescription | None) -> None:
         """Choose the baseline of a job that is described so; null while nothing is known of it."""
-        self.choice: Choice = choose(description, self.library.jobs)
+        self.choice: Choice = choose(description, self.library.jobs, self.described)
         self._baseline = _Baseline(self.library, self.choice.baseline)
 
     def knows(self, printed: PrintedTemplate) -> bool:

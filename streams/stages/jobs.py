@@ -115,7 +115,7 @@ class JobKeeper:
         self._state = state
         self._config = config
         self._known = known.for_a_job() if known else None
-        self._library = BesideLibrary(known.library.jobs if known else ())
+        self._library = BesideLibrary(known.library.jobs, known.described) if known else BesideLibrary((), {})
         self._choose_baseline()
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
