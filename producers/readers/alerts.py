@@ -1,4 +1,4 @@
-"""Recorded alarms of the platform, in JSON: what Alertmanager lists, takes and sends, DeepTrace's events, and own rows.
+"""Recorded alarms of the platform, in JSON: Alertmanager's, Kubernetes' and DeepTrace's events, and rows of one's own.
 
 A row of one's own is ``{time, name, text, severity, node}`` with ``device``, ``switch``, ``storage``, ``status`` and
 ``source`` where these are known. Alertmanager's ``endsAt`` says when a firing alarm lapses unless it is sent again, so
@@ -8,7 +8,7 @@ of several the last counts; one without a status that has lapsed is over, as Ale
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +25,7 @@ MOST_TOLD = 1_000_000
 """Alarms of one file, however often each was sent."""
 _HEAD = 65_536
 _WHOLE = re.compile(r"\s*\{\s*\"")
-_TELLS = re.compile(r"\"(?:startsAt|alertname)\"|\"events\"\s*:\s*\[\s*(?:\]|\{)|\"alerts\"\s*:\s*\[")
+_TELLS = re.compile(r"\"(?:startsAt|alertname|involvedObject)\"|\"events\"\s*:\s*\[\s*(?:\]|\{)|\"alerts\"\s*:\s*\[")
 _NODES = (
     "node",
     "nodename",
@@ -87,7 +87,7 @@ class Alarms(msgspec.Struct, frozen=True):
 
 def fits(fields: Fields) -> bool:
     """Whether a row is an alarm, or some of them as Alertmanager sends them on."""
-    return _is_listed(fields) or _is_sent(fields) or _is_stored(fields) or _is_plain(fields)
+    return any(one(fields) for one in (_is_listed, _is_sent, _is_stored, _is_list, _is_of_object, _is_plain))
 
 
 def recognised(source: Source) -> bool:
@@ -96,7 +96,7 @@ def recognised(source: Source) -> bool:
     if _WHOLE.match(head) is None or _TELLS.search(head) is None:
         return False
     value = _whole(source)
-    return isinstance(value, dict) and (_is_sent(value) or _is_stored(value) or _is_listed(value))
+    return isinstance(value, dict) and fits(value)
 
 
 def read(source: Source) -> Alarms:
@@ -176,6 +176,16 @@ def _is_event(fields: Any) -> bool:
     return isinstance(fields, dict) and {"id", "source", "type", "message", "timestamp", "severity"} <= fields.keys()
 
 
+def _is_list(fields: Fields) -> bool:
+    """A list of events as Kubernetes has them."""
+    items = fields.get("items")
+    return isinstance(items, list) and bool(items) and all(_is_of_object(one) for one in items[:20])
+
+
+def _is_of_object(fields: Any) -> bool:
+    return isinstance(fields, dict) and {"involvedObject", "reason", "type"} <= fields.keys()
+
+
 def _is_plain(fields: Fields) -> bool:
     placed = {"node", "switch", "storage"} & fields.keys()
     named = all(isinstance(fields.get(name), str) for name in ("name", "text", "severity"))
@@ -186,20 +196,30 @@ def _alarms(rows: Iterator[tuple[int, Any]]) -> Iterator[Alarm | tuple[int, str]
     for line, value in rows:
         if isinstance(value, ValueError):
             yield line, str(value)
-        elif not isinstance(value, dict):
-            yield line, "not a JSON object"
-        elif _is_sent(value):
-            for one in value["alerts"]:
-                yield _listed(line, one) if isinstance(one, dict) and _is_listed(one) else (line, "no alarm")
-        elif _is_stored(value):
-            for one in value["events"]:
-                yield _stored(line, one) if _is_event(one) else (line, "no alarm")
-        elif _is_listed(value):
-            yield _listed(line, value)
-        elif _is_plain(value):
-            yield _plain(line, value)
-        else:
-            yield line, "not a row like the others of this file"
+            continue
+        for entry in _entries(value):
+            found = _alarm(line, entry)
+            if found is not None:
+                yield found
+
+
+def _entries(value: Any) -> list[Any]:
+    """The alarms of a value that holds many, else the value itself."""
+    if isinstance(value, dict):
+        for holds, key in ((_is_sent, "alerts"), (_is_stored, "events"), (_is_list, "items")):
+            if holds(value):
+                return list(value[key])
+    return [value]
+
+
+def _alarm(line: int, fields: Any) -> Alarm | tuple[int, str] | None:
+    """One alarm, or why it cannot be used; null for what is none, but stands among them rightly."""
+    if not isinstance(fields, dict):
+        return line, "not a JSON object"
+    for fits_one, read_one in _FORMS:
+        if fits_one(fields):
+            return read_one(line, fields)
+    return line, "not a row like the others of this file"
 
 
 def _listed(line: int, fields: Fields) -> Alarm | tuple[int, str]:
@@ -238,6 +258,27 @@ def _stored(line: int, fields: Fields) -> Alarm | tuple[int, str]:
     return Alarm(line=line, name=name, text=text, since=moment[0], precision=moment[1], source=source, place=place)
 
 
+def _of_node(line: int, fields: Fields) -> Alarm | tuple[int, str] | None:
+    """An event of a node in Kubernetes; of pods and the like there are very many, which tell no place."""
+    about = fields["involvedObject"]
+    if not isinstance(about, dict) or about.get("kind") != "Node":
+        return None
+    moments = [_moment(fields.get(key)) for key in ("lastTimestamp", "eventTime", "firstTimestamp")]
+    moment = next((one for one in moments if one is not None), None)
+    if moment is None:
+        return line, "no time between 2000 and 2100"
+    return Alarm(
+        line=line,
+        name=_text(fields["reason"]),
+        text=_text(fields.get("message")),
+        since=moment[0],
+        precision=moment[1],
+        severity=_text(fields["type"]),
+        source="kubernetes",
+        place=Place(node=_text(about.get("name"))),
+    )
+
+
 def _plain(line: int, fields: Fields) -> Alarm | tuple[int, str]:
     moment = _moment(fields["time"])
     if moment is None:
@@ -258,6 +299,14 @@ def _plain(line: int, fields: Fields) -> Alarm | tuple[int, str]:
         source=_text(fields.get("source")),
         place=_place(fields),
     )
+
+
+_FORMS: tuple[tuple[Callable[[Fields], bool], Callable[[int, Fields], Alarm | tuple[int, str] | None]], ...] = (
+    (_is_listed, _listed),
+    (_is_event, _stored),
+    (_is_of_object, _of_node),
+    (_is_plain, _plain),
+)
 
 
 def _place(labels: Fields) -> Place:

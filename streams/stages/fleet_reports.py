@@ -6,7 +6,7 @@ again. It is looked up once a minute, and whenever something is told, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -55,11 +55,10 @@ class Reporter:
         incidents: Sequence[Incident],
         complaints: Sequence[StorageComplaint] = (),
         cluster: str = "",
-        switches: Mapping[str, str] | None = None,
     ) -> list[FleetReport]:
         """What is new in the window that ends at ``end``; ``cluster`` is that of a job of which no attempt is known.
 
-        ``switches`` are the leaf switches of its nodes, as far as they are known; they are told with the nodes.
+        The switches that its nodes hang under are told with the nodes, as far as they are known.
         """
         cluster = max((view.cluster for view in views), default=cluster)
         before = self.gone(end) if self.state.told and self.state.cluster != cluster else []
@@ -72,8 +71,7 @@ class Reporter:
         if not told and not said and nodes is None:
             return before
         self.state.told = self.state.told or end
-        known = switches or {}
-        above = {node: known[node] for node in nodes or () if node in known}
+        above = _switches(views, nodes or ())
         return [*before, self._of(end, cluster, incidents=told, complaints=said, nodes=nodes, switches=above)]
 
     def gone(self, end: int) -> list[FleetReport]:
@@ -91,7 +89,7 @@ class Reporter:
         self.state.looked = end
         running = [view for view in views if view.superseded is None]
         nodes = sorted({node for view in running for node in view.node_names})
-        told = stable_id(*nodes) if nodes else ""
+        told = stable_id(*nodes, *_switches(views, nodes).values()) if nodes else ""
         if told == self.state.nodes and (not nodes or end - self.state.told < TOLD_AGAIN_NS):
             return None
         self.state.nodes, self.state.told = told, end
@@ -108,6 +106,11 @@ class Reporter:
         recent = sorted((at, key) for key, at in self.state.complained.items() if end - at < COMPLAINED_AGAIN_NS)
         self.state.complained = {key: at for at, key in recent[-MOST_COMPLAINTS:]}
         return found
+
+
+def _switches(views: Sequence[AttemptView], nodes: Sequence[str]) -> dict[str, str]:
+    known = {node: switch for view in views for node, switch in view.switches.items()}
+    return {node: known[node] for node in nodes if node in known}
 
 
 def _view_of(views: Collection[AttemptView], attempt: str) -> AttemptView | None:

@@ -29,6 +29,16 @@ def sent(*alerts: dict[str, Any]) -> dict[str, Any]:
     return {"version": "4", "status": "firing", "receiver": "oncall", "alerts": list(alerts)}
 
 
+def of_object(kind: str, name: str, when: str | None = "12:00:02Z") -> dict[str, Any]:
+    told = {
+        "kind": "Event",
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": "NodeNotReady",
+        "type": "Warning",
+    }
+    return told | {"message": "node is not ready", "lastTimestamp": None if when is None else DAY + when}
+
+
 def event(second: int, message: str, **metadata: str) -> dict[str, Any]:
     told = {"id": str(second), "source": "system", "type": "alert", "job_id": "", "severity": 2, "metadata": metadata}
     return told | {"message": message, "timestamp": (1764417600 + second) * 1000}
@@ -79,6 +89,11 @@ def test_alarms_of_an_alert_manager_are_told_by_their_content(tmp_path: Path, te
     [
         (json.dumps({"events": [event(2, "disk of node01 is full")]}, indent=2), ("node01", "alert", "", 2.0)),
         (json.dumps({"events": [event(2, "full", node="node01")]}), ("node01", "alert", "", 2.0)),
+        (json.dumps(of_object("Node", "node01")), ("node01", "NodeNotReady", "", 2.0)),
+        (
+            json.dumps({"kind": "List", "items": [of_object("Pod", "p"), of_object("Node", "node01")]}, indent=2),
+            ("node01", "NodeNotReady", "", 2.0),
+        ),
         (json.dumps(plain(1764417602, switch="leaf3")), ("", "link_down", "", 2.0)),
         (json.dumps(plain("2025-11-29T12:00:02Z", node="node00")), ("node00", "link_down", "", 2.0)),
         (json.dumps(plain(1764417602000, storage="scratch", status="firing")), ("", "link_down", "firing", 2.0)),
@@ -156,6 +171,8 @@ def test_an_alarm_of_a_switch_is_told_to_each_job_and_one_of_a_node_to_those_tha
     [
         b"[" + b'{"labels":' * 3000,
         b'{"events": [\n{"a": 1}\n]}',
+        json.dumps({"items": [of_object("Node", "node00", None), 7, {"involvedObject": 1}]}).encode(),
+        json.dumps({"involvedObject": [], "reason": {}, "type": 3}).encode(),
         b'{"alerts": [{"labels": 3}],\n "status": "firing", "receiver": "x"}',
         b'{"labels": {"alertname": {"a": []}}, "startsAt": 1e999}',
         json.dumps(listed("\x1b[31m\ud800", "12:00:01Z", node="\x00")).encode(),

@@ -131,10 +131,13 @@ def test_an_incident_brings_where_the_job_runs_up_to_date() -> None:
 
 
 def test_switches_are_told_with_the_nodes_below_them() -> None:
-    play, above = Play(), {"node00": "leaf0", "node07": "leaf1"}
-    (found,) = play.window(1, [view_of(4)], switches=above)
-    assert found.switches == {"node00": "leaf0"}
-    (found,) = play.window(2, [view_of(4)], incident(), switches=above)
+    play, view = Play(), view_of(4)
+    (found,) = play.window(1, [view])
+    assert found.switches == {}
+    view.switches = {"node00": "s0.leaf0", "node07": "s0.leaf1"}
+    (found,) = play.window(2, [view], incident())
+    assert found.switches == {"node00": "s0.leaf0"}
+    (found,) = play.window(3, [view], incident(2))
     assert found.switches == {}
 
 
