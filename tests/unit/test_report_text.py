@@ -149,7 +149,7 @@ ORDER = (
 def test_an_incident_reads_in_one_order_as_text_and_on_a_page() -> None:
     out = Console(record=True, file=io.StringIO(), width=200)
     print_incident(out, WHOLE)
-    for shown in (out.export_text(), card(WHOLE, several=False)):
+    for shown in (out.export_text(), card(WHOLE, ())):
         places = [shown.index(words) for words in ORDER]
         assert places == sorted(places)
 
