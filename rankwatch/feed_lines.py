@@ -8,6 +8,7 @@ import msgspec
 from rich.text import Text
 
 from rankwatch.text import COLOUR, how_sure, others, printable, since, suspect_line, where
+from rankwatch.text_fleet import whose
 from schemas.meta import MetaAlert
 from schemas.results import Incident, Notice
 from streams.incidents.resolution import said_status
@@ -23,7 +24,7 @@ def incident_line(incident: Incident, adopted: Notice | None) -> Text:
     line = _head(incident.published, incident.severity)
     what = said_symptom(incident.symptom, incident.reason, incident.scope)
     parts = [
-        f"job {incident.job}: {what}, area {incident.area}",
+        f"{whose(incident)}: {what}, area {incident.area}",
         "the whole job; no rank is named" if _of_all(incident) else where(incident),
         f"since {since(incident)}",
         *(f"suspect {suspect_line(one)}" for one in incident.suspects),
