@@ -3,6 +3,9 @@
 A scheduler's word, or the job's own, speaks for the job. That a step was ended speaks for it where nothing had failed
 before. What an agent or a rank is told it is told alone: the job was stopped where all were. A node that is drained
 takes its agent along, and the out-of-memory killer a rank: such a job was not stopped, it has lost them.
+
+A word is believed for as long as an end takes. Where half of the ranks live on beyond that it has ended nothing, and
+what stands still then stands still: no word ever quiets a hang.
 """
 
 from __future__ import annotations
@@ -19,6 +22,11 @@ SPREAD_NS = 20 * SECOND
 ALL_WITHIN_NS = 60 * SECOND
 GOES_ON_NS = 60 * SECOND
 """A job that iterates for longer than this after a word to end was not ended by it."""
+END_NS = 180 * SECOND
+"""Within so long whoever is told to end has ended: schedulers and launchers wait for half a minute before they kill,
+those that let a job save before for some minutes."""
+SAVE_NS = 60 * SECOND
+"""The same where all that ranks were told is a signal by which jobs are mostly asked to save, and may go on."""
 FAILED_NS = 600 * SECOND
 OWN_SLACK_NS = SECOND
 LOSS_SLACK_NS = 5 * SECOND
@@ -34,17 +42,19 @@ class Why(Enum):
     JOB = "the job was ended"
     STEP = "its step was ended and nothing had failed before"
     RANKS = "all ranks were told to end"
+    SAVED = "all ranks were told to save or to end"
     AGENTS = "all agents that were heard were told to end"
     MOST_AGENTS = "most agents that were heard were told to end"
     NOT_YET = "the other agents may be told yet"
     SILENT = "the others are not seen to live on"
     ALONE = "some were told to end, and others live on"
     SOME_RANKS = "some ranks were told to end"
+    OUTLIVED = "half of the ranks live on for longer than an end takes"
 
 
 class Stops(msgspec.Struct, kw_only=True):
     """What an attempt was told, times in ns: the ``job``, in words that were ``said``, its ``step``; agents by node,
-    ranks by number.
+    ranks by number, and those ``saving`` that were told by a signal that mostly asks to save.
 
     ``launchers`` are the nodes whose launcher was ever heard, ``lone`` when those were that were told alone;
     ``failed`` is when anything was last known to fail.
@@ -55,6 +65,7 @@ class Stops(msgspec.Struct, kw_only=True):
     step: int | None = None
     agents: dict[str, int] = {}
     ranks: dict[int, int] = {}
+    saving: dict[int, int] = {}
     launchers: list[str] = []
     lone: dict[str, int] = {}
     failed: int | None = None
@@ -62,18 +73,20 @@ class Stops(msgspec.Struct, kw_only=True):
     @property
     def told(self) -> bool:
         """Whether anybody was told anything."""
-        return self.job is not None or self.step is not None or bool(self.agents) or bool(self.ranks)
+        return self.job is not None or self.step is not None or bool(self.agents or self.ranks or self.saving)
 
 
 class Lives(msgspec.Struct, frozen=True, kw_only=True):
     """What must be known of an attempt besides: its ranks' last signs of life by node, and all that it must have.
 
-    ``failing`` are nodes whose launcher reports ends that nobody had asked for.
+    ``lived`` is until when half of the ranks showed life; ``failing`` are nodes whose launcher reports ends that nobody
+    had asked for.
     """
 
     now: int
     ranks: frozenset[int]
     by_node: dict[str, int] = {}
+    lived: int = 0
     failing: frozenset[str] = frozenset()
 
 
@@ -84,14 +97,18 @@ def decided(stops: Stops, lives: Lives) -> tuple[int | None, Why]:
         found.append((stops.job, Why.JOB))
     if stops.step is not None:
         found.append((stops.step, Why.STEP))
-    if lives.ranks and lives.ranks <= stops.ranks.keys():
-        times = [stops.ranks[rank] for rank in lives.ranks]
-        if max(times) - min(times) <= ALL_WITHIN_NS:
-            found.append((min(times), Why.RANKS))
-    since, why = _agents(stops, lives) if stops.agents else (None, Why.SOME_RANKS if stops.ranks else Why.NOBODY)
+    for told, meaning in ((stops.ranks, Why.RANKS), ({**stops.saving, **stops.ranks}, Why.SAVED)):
+        times = [told[rank] for rank in lives.ranks if rank in told]
+        if 0 < len(times) == len(lives.ranks) and max(times) - min(times) <= ALL_WITHIN_NS:
+            found.append((min(times), meaning))
+    some = Why.SOME_RANKS if stops.ranks or stops.saving else Why.NOBODY
+    since, why = _agents(stops, lives) if stops.agents else (None, some)
     if since is not None:
         found.append((since, why))
-    return min(found, key=lambda one: one[0], default=(None, why))
+    believed = [
+        (since, why) for since, why in found if lives.lived <= since + (SAVE_NS if why is Why.SAVED else END_NS)
+    ]
+    return min(believed, key=lambda one: one[0], default=(None, Why.OUTLIVED if found else why))
 
 
 def _agents(stops: Stops, lives: Lives) -> tuple[int | None, Why]:
@@ -162,13 +179,14 @@ def _take_job(stops: Stops, stop: Stop) -> None:
 
 def _take_rank(stops: Stops, rank: int, summary: Window) -> None:
     told = [one.time for one in summary.fatals if one.template == TERMINATED]
+    told += [stop.time for stop in summary.stops if stop.word == "rank"]
+    saving = [stop.time for stop in summary.stops if stop.word == "save"]
     for stop in summary.stops:
         if stop.word == "job":
             _take_job(stops, stop)
-        elif stop.word == "rank":
-            told.append(stop.time)
-    if told:
-        stops.ranks[rank] = min([*told, stops.ranks.get(rank, told[0])])
+    for times, known in ((told, stops.ranks), (saving, stops.saving)):
+        if times:
+            known[rank] = min([*times, known.get(rank, times[0])])
 
 
 def failed(end: Exit) -> bool:

@@ -324,8 +324,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self.stopped, why = decided(stops, self._lives(window.end))
         if why is Why.ALONE:
             stops.lone = {**alone(stops), **stops.lone}
-        if self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS:
-            self.stops, self.stopped = Stops(launchers=stops.launchers, lone=stops.lone), None
+        goes_on = self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS
+        if goes_on or why is Why.OUTLIVED:
+            self.stops, self.stopped = Stops(launchers=stops.launchers, lone=stops.lone, failed=stops.failed), None
 
     def _lives(self, now: int) -> Lives:
         by_node: dict[str, int] = {}
@@ -335,7 +336,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             by_node[node] = max(member.last_life, by_node.get(node, 0))
             if member.exit is not None and failed(member.exit):
                 failing.add(node)
-        return Lives(now=now, ranks=self.expected, by_node=by_node, failing=frozenset(failing))
+        lives = sorted((member.last_life for member in self.members.values()), reverse=True)
+        lived = lives[(len(lives) - 1) // 2] if lives else 0
+        return Lives(now=now, ranks=self.expected, by_node=by_node, lived=lived, failing=frozenset(failing))
 
     def _note_rounds(self, window: AttemptWindow) -> None:
         """Whom the nodes list that are seen to run anybody in this window, and whom they leave out.

@@ -226,6 +226,15 @@ def outlived(word: str) -> Script:
     return script
 
 
+def hanging_on(said: str, ranks: Iterable[int] = range(RANKS), until: int = 300) -> Script:
+    """Ranks say that they were told to end, but rank 5 loads for ever and its peers wait for it."""
+    script = training(alive=until)
+    for rank in ranks:
+        script.log(worker("job", rank), 31 + rank / 10, said.format(rank))
+    script.stacks(RANKS, range(35, until, 15), 5)
+    return script
+
+
 FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "hung, then cancelled": (lambda: hung_then(*CANCELLED), "hang", [5]),
     "failed, then cancelled": (lambda: failed_then(*CANCELLED), "crash", [4]),
@@ -248,6 +257,10 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     ),
     "one killed": (lambda: alone_by_signal(-9), "crash", [3]),
     "one told to end": (lambda: alone_by_signal(-15), "hang", []),
+    "hung, and told to save": (lambda: hanging_on("Received SIGUSR1, saving a checkpoint"), "hang", [5]),
+    "hung, and told to save by number": (lambda: hanging_on("Caught signal 10, saving before requeue"), "hang", [5]),
+    "hung, and told to end for minutes": (lambda: hanging_on("[rank: {0}] Received SIGTERM: 15"), "hang", [5]),
+    "hung, and the job was ended for minutes": (lambda: hanging_on(CANCELLED[1], [0]), "hang", [5]),
     "hung a minute after it was ended": (lambda: outlived(CANCELLED[1]), "hang", []),
 }
 """Jobs that had a fault, however they were ended; the symptom, and who is named."""
