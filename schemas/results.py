@@ -230,6 +230,7 @@ class Stop(Record, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     time: int
+    precision_ns: int = 0
     word: Literal["job", "step", "agent", "rank", "save"]
     said: str = ""
 

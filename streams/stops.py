@@ -56,6 +56,7 @@ class Stops(msgspec.Struct, kw_only=True):
     """What an attempt was told, times in ns: the ``job``, in words that were ``said``, its ``step``; agents by node,
     ranks by number, and those ``saving`` that were told by a signal that mostly asks to save.
 
+    ``loose`` is by how much these times may be off at most.
     ``launchers`` are the nodes whose launcher was ever heard, ``lone`` when those were that were told alone;
     ``failed`` is when anything was last known to fail.
     """
@@ -66,6 +67,7 @@ class Stops(msgspec.Struct, kw_only=True):
     agents: dict[str, int] = {}
     ranks: dict[int, int] = {}
     saving: dict[int, int] = {}
+    loose: int = 0
     launchers: list[str] = []
     lone: dict[str, int] = {}
     failed: int | None = None
@@ -160,6 +162,9 @@ def take(
     for rank, end in exits:
         if end.requested or end.code in _TOLD:
             stops.ranks[rank] = min(end.time, stops.ranks.get(rank, end.time))
+    said = [*(stop for _, stop in words), *(stop for summary in speaking for stop in summary.stops)]
+    fell = [one for summary in speaking for one in summary.fatals if one.template == TERMINATED]
+    stops.loose = max([stops.loose, *(stop.precision_ns for stop in said), *(one.precision_ns for one in fell)])
     for node, stop in words:
         if stop.word == "job":
             _take_job(stops, stop)

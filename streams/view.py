@@ -443,10 +443,17 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         return [groups[key] for key in sorted(groups, key="|".join)]
 
     def main_spans(self, since: int) -> dict[int, StackSpan]:
-        """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out."""
+        """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out.
+
+        Where somebody is after all were told to end shows how they end.
+        """
         if since not in self._mains:
             spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
-            self._mains[since] = {rank: span for rank, span in spans.items() if span is not None}
+            self._mains[since] = {
+                rank: span
+                for rank, span in spans.items()
+                if span is not None and (self.stopped is None or span.first <= self.stopped)
+            }
         return self._mains[since]
 
     @cached_property

@@ -235,6 +235,13 @@ def hanging_on(said: str, ranks: Iterable[int] = range(RANKS), until: int = 300)
     return script
 
 
+def killed_hanging(second: float) -> Script:
+    """Rank 5 loads for ever and its peers wait for it until all are ended by SIGTERM at once."""
+    script = training(alive=int(second))
+    script.stacks(RANKS, range(35, int(second), 5), 5)
+    return failed(script, second, dict.fromkeys(range(RANKS), -15))
+
+
 FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "hung, then cancelled": (lambda: hung_then(*CANCELLED), "hang", [5]),
     "failed, then cancelled": (lambda: failed_then(*CANCELLED), "crash", [4]),
@@ -257,6 +264,7 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     ),
     "one killed": (lambda: alone_by_signal(-9), "crash", [3]),
     "one told to end": (lambda: alone_by_signal(-15), "hang", []),
+    "hung, then ended in the window that shows it": (lambda: killed_hanging(62.5), "hang", [5]),
     "hung, and told to save": (lambda: hanging_on("Received SIGUSR1, saving a checkpoint"), "hang", [5]),
     "hung, and told to save by number": (lambda: hanging_on("Caught signal 10, saving before requeue"), "hang", [5]),
     "hung, and told to end for minutes": (lambda: hanging_on("[rank: {0}] Received SIGTERM: 15"), "hang", [5]),

@@ -41,7 +41,8 @@ class StopWords:
         elif word == "node":
             self._state.node = time
         elif word and not self._follows(word, time):
-            self._found.setdefault(word, Stop(time=time, word=word, said=shortened(event.text, LONGEST)))
+            said = shortened(event.text, LONGEST)
+            self._found.setdefault(word, Stop(time=time, precision_ns=event.precision_ns, word=word, said=said))
 
     def _follows(self, word: str, time: int) -> bool:
         """Whether it was ended for something that failed before."""

@@ -163,3 +163,10 @@ def test_ranks_are_told_by_what_they_print_by_requests_and_by_their_ends() -> No
     take(stops, window.summaries, [], exits, None)
     assert stops.ranks == {rank: at(4 + rank) for rank in range(5)}
     assert stops.failed == at(9)
+
+
+def test_words_without_a_time_may_have_been_said_earlier() -> None:
+    stops = Stops()
+    take(stops, [], [("a", Stop(time=at(4), precision_ns=3_000_000_000, word="job"))], [], None)
+    take(stops, [], [("a", Stop(time=at(5), word="step"))], [], None)
+    assert stops.loose == 3_000_000_000
