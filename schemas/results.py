@@ -227,11 +227,12 @@ class Stop(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``word`` is what is ended: the *job*; a *step* of it, which may also be because of a task that has failed; what an
     *agent* runs on its node; a *rank*; one by a signal that mostly asks to *save*.
+    What may be why is told as well: a *task* that ended by itself, a *node* that failed.
     """
 
     time: int
     precision_ns: int = 0
-    word: Literal["job", "step", "agent", "rank", "save"]
+    word: Literal["job", "step", "agent", "rank", "save", "task", "node"]
     said: str = ""
 
 

@@ -324,9 +324,13 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self.stopped, why = decided(stops, self._lives(window.end))
         if why is Why.ALONE:
             stops.lone = {**alone(stops), **stops.lone}
+        elif self.stopped is not None:
+            # Those that were ended with all others, only before them, were not alone.
+            stops.lone = {node: time for node, time in stops.lone.items() if time < self.stopped}
         goes_on = self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS
         if goes_on or why is Why.OUTLIVED:
-            self.stops, self.stopped = Stops(launchers=stops.launchers, lone=stops.lone, failed=stops.failed), None
+            known = Stops(launchers=stops.launchers, lone=stops.lone, failed=stops.failed, own=stops.own)
+            self.stops, self.stopped = known, None
 
     def _lives(self, now: int) -> Lives:
         by_node: dict[str, int] = {}
