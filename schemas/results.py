@@ -226,11 +226,13 @@ class Stop(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A word that a job, or what of it runs on a node or as a rank, is told to end from outside.
 
     ``word`` is what is ended: the *job*; a *step* of it, which may also be because of a task that has failed; what an
-    *agent* runs on its node; a *rank*.
+    *agent* runs on its node; a *rank*; one by a signal that mostly asks to *save*.
+    What may be why is told as well: a *task* that ended by itself, a *node* that failed.
     """
 
     time: int
-    word: Literal["job", "step", "agent", "rank"]
+    precision_ns: int = 0
+    word: Literal["job", "step", "agent", "rank", "save", "task", "node"]
     said: str = ""
 
 

@@ -67,17 +67,33 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
-    """The stall at the window's end, or null where there is none or none can be known."""
+    """The stall at the window's end or, where it was told to end in it, before that; null where none can be known."""
     return window.once(("stall", rule), view, lambda: _stall_of(view, window, rule))
 
 
 def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
-    if over(view) or suspended(view, window) or not view.clock.is_timed:
+    now = _judged_at(view, window)
+    if now is None or suspended(view, window) or not view.clock.is_timed:
         return None
-    stall = _start_up(view, window, rule) if view.clock.time is None else _in_training(view, window, rule)
+    begins = view.clock.time is None
+    stall = _start_up(view, window, rule, now) if begins else _in_training(view, window, rule, now)
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
         return None
     return None if at_work(view, window, stall, rule) or moving(view, stall) else stall
+
+
+def _judged_at(view: AttemptView, window: AttemptWindow) -> int | None:
+    """As of when (ns) the attempt is judged: the window's end, or when it was told to end; null where that was before.
+
+    What stood still before somebody was told to end did so, whatever has come of it by the end of the window. So does
+    what was told no time: the earliest moment counts that the words leave open.
+    """
+    if view.stopped is None:
+        return None if over(view) else window.end
+    told = view.stopped - view.stops.loose
+    ends = [member.exit.time if member.exit is not None else None for member in view.members.values()]
+    gone = all(end is not None and end < told for end in ends)
+    return None if gone or view.finished or view.superseded is not None or told <= window.start else told
 
 
 def stopped_ranks(window: AttemptWindow, samples: int = 1) -> list[int]:
@@ -120,11 +136,11 @@ def silence_ns(clock: ProgressClock, rule: StallRule) -> int:
     return int(max(rule.steps * step, rule.silence_s * SECOND, stride))
 
 
-def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule, now: int) -> Stall | None:
     clock = view.clock
     if clock.time is None or clock.step_ns is None:
         return None
-    silence = window.end - clock.time
+    silence = now - clock.time
     if silence < silence_ns(clock, rule):
         return None
     stall = Stall(
@@ -174,12 +190,12 @@ def blockers_frozen(view: AttemptView, window: AttemptWindow, stall: Stall, rule
     return frozen(apart, rule)
 
 
-def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule, now: int) -> Stall | None:
     """A stall before the first iteration: nobody prints any more, and nobody does a thing for whom others wait."""
     since = max((member.last_log for member in view.members.values() if member.last_log is not None), default=None)
-    if since is None or window.end - since < rule.start_up_s * SECOND:
+    if since is None or now - since < rule.start_up_s * SECOND:
         return None
-    silence = window.end - since
+    silence = now - since
     settled = since + int(rule.settle_s * SECOND)
     stall = Stall(
         since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled

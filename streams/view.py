@@ -324,8 +324,13 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self.stopped, why = decided(stops, self._lives(window.end))
         if why is Why.ALONE:
             stops.lone = {**alone(stops), **stops.lone}
-        if self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS:
-            self.stops, self.stopped = Stops(launchers=stops.launchers, lone=stops.lone), None
+        elif self.stopped is not None:
+            # Those that were ended with all others, only before them, were not alone.
+            stops.lone = {node: time for node, time in stops.lone.items() if time < self.stopped}
+        goes_on = self.stopped is not None and (self.iterated or 0) > self.stopped + GOES_ON_NS
+        if goes_on or why is Why.OUTLIVED:
+            known = Stops(launchers=stops.launchers, lone=stops.lone, failed=stops.failed, own=stops.own)
+            self.stops, self.stopped = known, None
 
     def _lives(self, now: int) -> Lives:
         by_node: dict[str, int] = {}
@@ -335,7 +340,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             by_node[node] = max(member.last_life, by_node.get(node, 0))
             if member.exit is not None and failed(member.exit):
                 failing.add(node)
-        return Lives(now=now, ranks=self.expected, by_node=by_node, failing=frozenset(failing))
+        lives = sorted((member.last_life for member in self.members.values()), reverse=True)
+        lived = lives[(len(lives) - 1) // 2] if lives else 0
+        return Lives(now=now, ranks=self.expected, by_node=by_node, lived=lived, failing=frozenset(failing))
 
     def _note_rounds(self, window: AttemptWindow) -> None:
         """Whom the nodes list that are seen to run anybody in this window, and whom they leave out.
@@ -440,10 +447,17 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         return [groups[key] for key in sorted(groups, key="|".join)]
 
     def main_spans(self, since: int) -> dict[int, StackSpan]:
-        """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out."""
+        """Each rank's main thread as last sampled from ``since`` on; ranks without a sample are left out.
+
+        Where somebody is after all were told to end shows how they end.
+        """
         if since not in self._mains:
             spans = {rank: self.members[rank].main_span(since) for rank in sorted(self.members)}
-            self._mains[since] = {rank: span for rank, span in spans.items() if span is not None}
+            self._mains[since] = {
+                rank: span
+                for rank, span in spans.items()
+                if span is not None and (self.stopped is None or span.first <= self.stopped)
+            }
         return self._mains[since]
 
     @cached_property

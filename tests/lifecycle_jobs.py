@@ -154,6 +154,24 @@ def own_error(script: Script, rank: int, second: float) -> Script:
     return script
 
 
+def node_by_node(every: int = 25) -> Script:
+    """The agents are told to end one after another, and each node lives on until its own is."""
+    script = Script("job")
+    script.start(RANKS)
+    script.train(RANKS, 1, 30)
+    for number, node in enumerate(NODES):
+        script.log(agent("job", node), 0.1, "Starting elastic_operator with launch configs:")
+        end = 31 + number * every
+        for second in range(0, end, 4):
+            for rank in range(RANKS):
+                if node_of(rank) == node:
+                    metric = Metric(time=at(second + 0.3), name="cpu_percent", value=95.0, pid=pid_of(rank))
+                    script.send(worker("job", rank), metric)
+        script.log(agent("job", node), end, SIGTERM)
+    script.log(agent("job", NODES[0]), 150, "bye")
+    return script
+
+
 JOB, STEP = "JOB 77", "STEP 77.0"
 CANCELLED = (SLURM.format(STEP, NODES[0], ""), SLURM.format(JOB, NODES[0], ""))
 LIMIT, PREEMPTED, REQUEUED = (" DUE TO TIME LIMIT", " DUE TO PREEMPTION", " DUE TO JOB REQUEUE")
@@ -180,6 +198,7 @@ STOPPED: dict[str, Callable[[], Script]] = {
     "agents, torn down": lambda: after_it(by_agents(SIGTERM), 33),
     "agents that failed after it": lambda: failed(by_agents(SIGTERM), 33, dict.fromkeys(range(RANKS), -6)),
     "agents say no more than whom they end": lambda: by_agents("leaving"),
+    "agents, one after another": node_by_node,
     "interrupted": interrupted,
     "interrupted, torn down": lambda: after_it(interrupted(), 32.5),
     "ends by SIGTERM": lambda: failed(training(), 31, dict.fromkeys(range(RANKS), -15)),
@@ -226,6 +245,47 @@ def outlived(word: str) -> Script:
     return script
 
 
+def hanging_on(said: str, ranks: Iterable[int] = range(RANKS), until: int = 300) -> Script:
+    """Ranks say that they were told to end, but rank 5 loads for ever and its peers wait for it."""
+    script = training(alive=until)
+    for rank in ranks:
+        script.log(worker("job", rank), 31 + rank / 10, said.format(rank))
+    script.stacks(RANKS, range(35, until, 15), 5)
+    return script
+
+
+def killed_hanging(second: float) -> Script:
+    """Rank 5 loads for ever and its peers wait for it until all are ended by SIGTERM at once."""
+    script = training(alive=int(second))
+    script.stacks(RANKS, range(35, int(second), 5), 5)
+    return failed(script, second, dict.fromkeys(range(RANKS), -15))
+
+
+def failed_as_its_step_ended(gap: float = 0.8) -> Script:
+    """Rank 5 fails, srun says so in one file, and the step's end stands in that of another node."""
+    script = own_error(training(alive=31), 5, 31)
+    for rank in set(range(RANKS)) - {5}:
+        script.log(worker("job", rank), 31 + gap + 0.3 + rank / 50, LOST.format(rank))
+    script.log(agent("job", NODES[0]), 30.9 + gap, "srun: error: node02: task 5: Exited with exit code 1")
+    script.log(agent("job", NODES[3]), 31 + gap, CANCELLED[0])
+    script.log(agent("job", NODES[0]), 80, "bye")
+    return script
+
+
+def failed_as_agents_were_told() -> Script:
+    """Both ranks of a node fail, and the agents of all others are told at once."""
+    script = training(alive=31)
+    for node in NODES:
+        script.log(agent("job", node), 0.1, "Starting elastic_operator with launch configs:")
+    for rank in (4, 5):
+        own_error(script, rank, 31)
+    for node in set(NODES) - {NODES[2]}:
+        script.log(agent("job", node), 31.9, SIGTERM)
+    after_it(script, 32.4, set(range(RANKS)) - {4, 5})
+    script.log(agent("job", NODES[0]), 80, "bye")
+    return script
+
+
 FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "hung, then cancelled": (lambda: hung_then(*CANCELLED), "hang", [5]),
     "failed, then cancelled": (lambda: failed_then(*CANCELLED), "crash", [4]),
@@ -235,6 +295,9 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
         "crash",
         [4],
     ),
+    "failed as its step ended": (failed_as_its_step_ended, "crash", [5]),
+    "failed as its step ended, long after": (lambda: failed_as_its_step_ended(2), "crash", [5]),
+    "failed as agents were told": (failed_as_agents_were_told, "crash", [4, 5]),
     "failed, then agents told": (lambda: failed_then(SIGTERM, second=39.0), "crash", [4]),
     "a node drained": (lone, "crash", [4, 5]),
     "a node drained, others hang": (lambda: lone(OLD_SIGTERM, torn=False), "crash", [4, 5]),
@@ -248,6 +311,11 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     ),
     "one killed": (lambda: alone_by_signal(-9), "crash", [3]),
     "one told to end": (lambda: alone_by_signal(-15), "hang", []),
+    "hung, then ended in the window that shows it": (lambda: killed_hanging(62.5), "hang", [5]),
+    "hung, and told to save": (lambda: hanging_on("Received SIGUSR1, saving a checkpoint"), "hang", [5]),
+    "hung, and told to save by number": (lambda: hanging_on("Caught signal 10, saving before requeue"), "hang", [5]),
+    "hung, and told to end for minutes": (lambda: hanging_on("[rank: {0}] Received SIGTERM: 15"), "hang", [5]),
+    "hung, and the job was ended for minutes": (lambda: hanging_on(CANCELLED[1], [0]), "hang", [5]),
     "hung a minute after it was ended": (lambda: outlived(CANCELLED[1]), "hang", []),
 }
 """Jobs that had a fault, however they were ended; the symptom, and who is named."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Word = Literal["job", "step", "agent", "rank", "task", "node", ""]
+Word = Literal["job", "step", "agent", "rank", "save", "task", "node", ""]
 """The job is ended; a step of it is, which may also be for a task that has failed; an agent is told to end; so is a
-rank. A task has ended by itself, or its node has failed: what the scheduler ends after that is no stop."""
+rank, or by a signal that mostly asks to save. A task has ended by itself, or its node has failed: what the scheduler
+ends after that is no stop."""
 
 _OF = r"[\w.+]{1,30}"
 _WHEN = r"CANCELLED AT [\dT:-]{1,40}"
@@ -41,8 +42,12 @@ _AGENT = re.compile(
 _HANDLED = re.compile(r"got signal: (?:15|2|1)\b")
 """What an agent raises; a rank that was told to end raises the same."""
 _RANK = re.compile(
-    r"\b(?:[Rr]eceived|[Cc]aught|[Hh]andling) (?:signal:? )?SIG(?:TERM|INT|USR1|USR2)\b"
-    r"|\b(?:[Rr]eceived|[Cc]aught) signal:? (?:15|12|10|2)\b"
+    r"\b(?:[Rr]eceived|[Cc]aught|[Hh]andling) (?:signal:? )?SIG(?:TERM|INT)\b"
+    r"|\b(?:[Rr]eceived|[Cc]aught) signal:? (?:15|2)\b"
+)
+_SAVE = re.compile(
+    r"\b(?:[Rr]eceived|[Cc]aught|[Hh]andling) (?:signal:? )?SIGUSR[12]\b"
+    r"|\b(?:[Rr]eceived|[Cc]aught) signal:? 1[02]\b"
     r"|Handling auto-requeue signal: \d{1,3}"
 )
 _TASK = re.compile(
@@ -65,6 +70,7 @@ _ORDER: tuple[tuple[Word, re.Pattern[str]], ...] = (
     ("agent", _HANDLED),
     ("task", _TASK),
     ("rank", _RANK),
+    ("save", _SAVE),
 )
 
 

@@ -10,15 +10,16 @@ from schemas.results import Stop
 from streams.lines.stops import stop_of
 
 FOLLOWS_NS = 600_000_000_000
-"""What a scheduler ends so long after a task or a node has failed, it ends for that."""
+"""What a scheduler ends so long after a task or a node has failed, it ends for that; and tasks end with that."""
 LONGEST = 200
 
 
 class StopWordsState(msgspec.Struct, kw_only=True):
-    """When a task was last said to have ended by itself, and when a node to have failed (ns)."""
+    """When a task was last said to have ended by itself, a node to have failed, a job or a step to be ended (ns)."""
 
     task: int | None = None
     node: int | None = None
+    ended: int | None = None
 
 
 class StopWords:
@@ -36,19 +37,25 @@ class StopWords:
     def take(self, event: Log, *, trains: bool) -> None:
         """Take in a line that may be such a word, of a worker that ``trains`` or of whoever runs workers."""
         word, time = stop_of(event.text, trains=trains), event.time
+        if not word or self._follows(word, time):
+            return
         if word == "task":
             self._state.task = time
         elif word == "node":
             self._state.node = time
-        elif word and not self._follows(word, time):
-            self._found.setdefault(word, Stop(time=time, word=word, said=shortened(event.text, LONGEST)))
+        elif word in ("job", "step"):
+            self._state.ended = time
+        said = shortened(event.text, LONGEST)
+        self._found.setdefault(word, Stop(time=time, precision_ns=event.precision_ns, word=word, said=said))
 
     def _follows(self, word: str, time: int) -> bool:
-        """Whether it was ended for something that failed before."""
-        after_task = word == "step" and self._state.task is not None and time <= self._state.task + FOLLOWS_NS
-        return after_task or (
-            word in ("job", "step") and self._state.node is not None and time <= self._state.node + FOLLOWS_NS
-        )
+        """Whether it came of what this writer said before: an end of a failure, or the end of a task of the job's."""
+        before = {
+            "job": (self._state.node,),
+            "step": (self._state.node, self._state.task),
+            "task": (self._state.ended,),
+        }
+        return any(one is not None and time <= one + FOLLOWS_NS for one in before.get(word, ()))
 
     @property
     def found(self) -> list[Stop]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from detection_support import at, closed, ended, known_fatal, summary, traceback
 
@@ -39,6 +40,27 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], float | None, Why]] = [
     ("all ranks", {"ranks": ranks(3, 4, 5, 6)}, {}, 3, Why.RANKS),
     ("all ranks, one by one", {"ranks": ranks(3, 40, 80, 120)}, {}, None, Why.SOME_RANKS),
     ("all but one rank", {"ranks": ranks(3, 4, 5)}, {}, None, Why.SOME_RANKS),
+    ("all ranks, by a signal to save", {"saving": ranks(3, 4, 5, 6)}, {}, 3, Why.SAVED),
+    (
+        "all ranks, one by a signal to save",
+        {"ranks": {0: at(3), 1: at(4), 2: at(5)}, "saving": {3: at(6)}},
+        {},
+        3,
+        Why.SAVED,
+    ),
+    ("some by a signal to save", {"saving": ranks(3, 4)}, {}, None, Why.SOME_RANKS),
+    ("all ranks, and they take their time", {"ranks": ranks(3, 4, 5, 6)}, {"lived": at(180)}, 3, Why.RANKS),
+    ("all ranks, and they live on", {"ranks": ranks(3, 4, 5, 6)}, {"lived": at(184)}, None, Why.OUTLIVED),
+    ("the job, and it lives on", {"job": at(3)}, {"lived": at(184)}, None, Why.OUTLIVED),
+    ("all agents, and ranks live on", {"agents": told(a=3)}, {"lived": at(184)}, None, Why.OUTLIVED),
+    ("all ranks saved and live on", {"saving": ranks(3, 4, 5, 6)}, {"lived": at(64)}, None, Why.OUTLIVED),
+    (
+        "all ranks saved, and the job was ended later",
+        {"saving": ranks(3, 4, 5, 6), "job": at(40)},
+        {"lived": at(64)},
+        40,
+        Why.JOB,
+    ),
     ("one rank", {"ranks": ranks(3)}, {}, None, Why.SOME_RANKS),
     ("all agents", {"agents": told(a=3, b=4, c=5, d=6), "launchers": FOUR}, {}, 3, Why.AGENTS),
     ("the only agent that is heard", {"agents": told(a=3), "launchers": ["a"]}, {}, 3, Why.AGENTS),
@@ -50,6 +72,35 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], float | None, Why]] = [
         "one agent, others live on",
         {"agents": told(a=3), "launchers": FOUR},
         {"now": at(90), "by_node": {"b": at(60)}},
+        None,
+        Why.ALONE,
+    ),
+    (
+        "all but one agent, as a rank failed",
+        {"agents": told(a=3, b=3, c=3), "launchers": FOUR, "own": [(at(2), at(2))]},
+        {},
+        None,
+        Why.CRASHED,
+    ),
+    (
+        "all agents, long after a rank failed",
+        {"agents": told(a=30, b=30), "own": [(at(2), at(2))]},
+        {},
+        30,
+        Why.AGENTS,
+    ),
+    (
+        "agents one after another, the last just now",
+        {"agents": told(a=3, b=33), "launchers": FOUR},
+        {"now": at(60), "by_node": {"c": at(59)}},
+        3,
+        Why.NOT_YET,
+    ),
+    ("agents one after another", {"agents": told(a=3, b=33, c=63, d=93), "launchers": FOUR}, {}, 3, Why.AGENTS),
+    (
+        "agents one after another, and others live on",
+        {"agents": told(a=3, b=33), "launchers": FOUR},
+        {"now": at(80), "by_node": {"c": at(70)}},
         None,
         Why.ALONE,
     ),
@@ -95,13 +146,22 @@ def test_who_was_told_alone_is_told_apart_from_those_who_were_told_later() -> No
     assert alone(Stops(agents=told(a=3, b=4), launchers=["a", "b"])) == {}
 
 
+def within(fatal: Fatal, seconds: float) -> Fatal:
+    return msgspec.structs.replace(fatal, precision_ns=int(seconds * 1e9))
+
+
 def taken(
-    *, fatals: dict[int, list[Fatal]] | None = None, exits: dict[int, Exit] | None = None, before: float | None = None
+    *,
+    fatals: dict[int, list[Fatal]] | None = None,
+    exits: dict[int, Exit] | None = None,
+    words: list[Stop] | None = None,
+    before: float | None = None,
 ) -> int | None:
     """Since when the step counts as ended, that is said to be at 10 s."""
     stops = Stops(failed=None if before is None else at(before))
     window = closed([summary(rank, fatals=found) for rank, found in (fatals or {}).items()])
-    take(stops, window.summaries, [("a", Stop(time=at(10), word="step"))], list((exits or {}).items()), at(0))
+    said = [("a", Stop(time=at(10), word="step")), *(("b", word) for word in words or [])]
+    take(stops, window.summaries, said, list((exits or {}).items()), at(0))
     return stops.step
 
 
@@ -114,7 +174,19 @@ def taken(
         ({"fatals": {1: [known_fatal(LOST, at(8))]}}, True),
         ({"fatals": {1: [known_fatal(LOST, at(3))]}}, False),
         ({"exits": {1: ended(3, 1)}}, False),
-        ({"exits": {1: ended(9, 1)}}, True),
+        ({"exits": {1: ended(9, 1)}}, False),
+        ({"exits": {1: ended(10.5, 1)}}, True),
+        ({"fatals": {1: [known_fatal(OWN, at(9.9))]}}, False),
+        ({"fatals": {1: [within(known_fatal(OWN, at(12)), 3)]}}, False),
+        ({"fatals": {1: [within(known_fatal(OWN, at(14)), 3)]}}, True),
+        (
+            {"fatals": {1: [known_fatal(OWN, at(9.9))]}, "exits": {1: ended(9.5, signal="SIGTERM", requested=True)}},
+            True,
+        ),
+        ({"words": [Stop(time=at(9.9), word="task")]}, False),
+        ({"words": [Stop(time=at(11), word="task")]}, True),
+        ({"words": [Stop(time=at(9.5), word="node")]}, False),
+        ({"words": [Stop(time=at(10.5), word="node")]}, False),
         ({"exits": {1: ended(3, -15, "SIGTERM")}}, True),
         ({"exits": {1: ended(3, signal="SIGTERM", requested=True)}}, True),
         ({"before": 6}, False),
@@ -142,3 +214,30 @@ def test_ranks_are_told_by_what_they_print_by_requests_and_by_their_ends() -> No
     take(stops, window.summaries, [], exits, None)
     assert stops.ranks == {rank: at(4 + rank) for rank in range(5)}
     assert stops.failed == at(9)
+
+
+def test_words_without_a_time_may_have_been_said_earlier() -> None:
+    stops = Stops()
+    take(stops, [], [("a", Stop(time=at(4), precision_ns=3_000_000_000, word="job"))], [], None)
+    take(stops, [], [("a", Stop(time=at(5), word="step"))], [], None)
+    assert stops.loose == 3_000_000_000
+
+
+def test_a_failure_that_is_heard_of_later_takes_a_steps_end_back() -> None:
+    stops = Stops()
+    take(stops, [], [("a", Stop(time=at(10), word="step"))], [], at(0))
+    assert stops.step == at(10)
+    take(stops, [], [("b", Stop(time=at(9.8), word="task"))], [], at(0))
+    assert stops.step is None
+    take(stops, [], [("b", Stop(time=at(99), word="job"))], [], at(0))
+    take(stops, [], [("a", Stop(time=at(98), word="node"))], [], at(0))
+    assert stops.job is None
+
+
+def test_what_a_job_goes_on_after_is_forgotten() -> None:
+    stops = Stops()
+    for second in range(100):
+        take(stops, [], [], [(1, ended(second, 1))], at(0))
+    assert len(stops.own) == 32
+    take(stops, [], [("a", Stop(time=at(200), word="step"))], [], at(150))
+    assert stops.own == [] and stops.step == at(200)
