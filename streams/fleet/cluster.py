@@ -11,7 +11,9 @@ from schemas.fleet import FleetReport, NodeHistory, ReportedIncident, StorageCom
 from schemas.ids import stable_id
 from schemas.results import Incident
 from streams.fleet.compose import WITHDRAWN, composed
-from streams.fleet.failures import Failure, Seen, Span, failures
+from streams.fleet.failure import Failure
+from streams.fleet.failures import failures
+from streams.fleet.seen import Seen, Span
 from streams.fleet.tallies import Counted, Tallies, TalliesState
 from streams.fleet.together import Told
 from streams.incidents.resolution import Resolution

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from schemas.identity import NO_JOB, shortened
 from schemas.ids import notification_key
 from schemas.results import Area, Evidence, Incident, JobIncident, Scope, Severity, Symptom
-from streams.fleet.failures import Failure, FleetReason
+from streams.fleet.failure import Failure, FleetReason
 from streams.fleet.together import Told
 from streams.incidents.resolution import said_status
 from streams.incidents.scope import said_place

@@ -10,7 +10,9 @@ import pytest
 from fleet_support import at, crashed, told
 
 from streams.fleet.chance import hit_by_chance
-from streams.fleet.failures import Failure, FleetReason, Seen, failures
+from streams.fleet.failure import Failure, FleetReason
+from streams.fleet.failures import failures
+from streams.fleet.seen import Seen
 from streams.fleet.together import Told
 
 
