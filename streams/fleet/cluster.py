@@ -46,10 +46,14 @@ class Known(msgspec.Struct, kw_only=True):
 
 
 class Running(msgspec.Struct, kw_only=True):
-    """The nodes of a job, and when it last reported (ns); one that is ``gone`` counts for what is found late."""
+    """The nodes of a job, and when it first and last reported (ns); one that is ``gone`` counts for what is found late.
+
+    One that was written down without ``since`` ran before.
+    """
 
     nodes: list[str]
     at: int
+    since: int = 0
     gone: bool = False
 
 
@@ -106,7 +110,8 @@ class ClusterKeeper:
         if report.left:
             self._end_all(report.job, end)
             after = known.nodes if known else []
-        self.state.jobs[report.job] = Running(nodes=after, at=end, gone=report.left)
+        since = known.since if known and not known.gone else end
+        self.state.jobs[report.job] = Running(nodes=after, at=end, since=since, gone=report.left)
         return bool(report.incidents or report.complaints or report.left)
 
     def _take_incident(self, job: str, one: ReportedIncident, end: int) -> None:
@@ -137,6 +142,7 @@ class ClusterKeeper:
         seen = Seen(
             incidents=told,
             running={job: frozenset(one.nodes) for job, one in self.state.jobs.items()},
+            ran={job: (one.since, one.at if one.gone else end) for job, one in self.state.jobs.items()},
             switches=self.state.switches,
             complaints=self.state.complaints,
         )

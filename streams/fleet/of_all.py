@@ -14,17 +14,13 @@ WIDE_JOBS = 5
 def of_all(seen: Seen, free: list[Told]) -> list[Failure]:
     """Most jobs of the cluster at once; where they are hit tells nothing then."""
     hit = [one for one in free if one.incident.symptom in ("hang", "crash", "slowdown") and not is_own(one.incident)]
-    if len({one.job for one in hit}) < max(WIDE_JOBS, (len(seen.jobs) + 1) // 2):
-        return []
-    return [
-        Failure(
-            reason=FleetReason.CLUSTER_WIDE,
-            kind="fleet",
-            name="",
-            members=members,
-            verdict="ambiguous",
-            there=len(seen.jobs),
-        )
-        for members in bundles(hit, alike_together, 2 * seen.widest)
-        if len(members) >= max(WIDE_JOBS, (len(seen.jobs) + 1) // 2)
-    ]
+    found = []
+    for members in bundles(hit, alike_together, 2 * seen.widest):
+        seed = members[0].incident
+        jobs = seen.running_at(seed.onset, seed.within_ns, {one.job for one in members})
+        if len(members) >= max(WIDE_JOBS, (jobs + 1) // 2):
+            reason = FleetReason.CLUSTER_WIDE
+            found.append(
+                Failure(reason=reason, kind="fleet", name="", members=members, verdict="ambiguous", there=jobs)
+            )
+    return found

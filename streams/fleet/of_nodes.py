@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.fleet.bundles import alike_together, bundles, by_place
 from streams.fleet.failure import Failure, FleetReason, verdict_of
 from streams.fleet.seen import Seen
-from streams.fleet.standing_out import MOST_BY_CHANCE, by_chance, hit_elsewhere
+from streams.fleet.standing_out import hit_elsewhere, stands_out
 from streams.fleet.together import Told, is_own
 
 
@@ -40,9 +40,10 @@ def _at_node(seen: Seen, node: str, members: list[Told]) -> Failure | None:
     if is_own(members[0].incident):
         reason = FleetReason.SAME_ERROR
         return Failure(reason=reason, kind="fleet", name="", members=members, verdict="ambiguous")
-    there = seen.on([node]) | {one.job for one in members}
+    seed = members[0].incident
+    there = seen.on([node], seed.onset, seed.within_ns) | {one.job for one in members}
     elsewhere = hit_elsewhere(seen, members, [node], there)
-    apart = by_chance(seen, members, [node], elsewhere, seen.shared_nodes) <= MOST_BY_CHANCE
+    apart = stands_out(seen, members, {node}, there, elsewhere)
     if elsewhere and not apart:
         return None
     devices = set.intersection(*(set(one.incident.devices) for one in members))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Set
 
-from streams.fleet.chance import hit_by_chance
+from streams.fleet.chance import points_by_chance
 from streams.fleet.seen import Seen
 from streams.fleet.together import Together, Told, alike, begun_together
 
 MOST_BY_CHANCE = 0.05
+"""Of all places together: how likely it may be that any of them is named though none is at fault."""
 
 
 def hit_elsewhere(seen: Seen, members: list[Told], nodes: Collection[str], there: set[str]) -> set[str]:
@@ -25,15 +26,35 @@ def hit_elsewhere(seen: Seen, members: list[Told], nodes: Collection[str], there
     return found
 
 
-def by_chance(seen: Seen, members: list[Told], nodes: Collection[str], elsewhere: set[str], places: int) -> float:
-    """At most how likely it is that these jobs point at any one of so many places by chance, among all hit alike.
+def stands_out(seen: Seen, members: list[Told], nodes: Set[str], there: set[str], elsewhere: set[str]) -> bool:
+    """Whether it is unlikely that by chance as many of the jobs ``there`` point at this or any other place.
 
-    By chance any jobs are hit, as by what all of them share, and each points at any of its nodes.
+    Chance is that of ``chance.py`` times the number of places at which several jobs might meet (Bonferroni's bound), so
+    whatever these have in common. Who is hit there and names nobody is not counted among those who are hit.
     """
-    there = seen.on(nodes) | {one.job for one in members}
-    jobs = len(seen.jobs | there | elsewhere)
-    likely = hit_by_chance(jobs, len(members) + len(elsewhere), len(there), len(members))
-    for one in members:
-        own = seen.running.get(one.job, frozenset())
-        likely *= max(len(own & set(nodes)), 1) / max(len(own), 1)
-    return places * likely
+    seed = members[0].incident
+    jobs = seen.running_at(seed.onset, seed.within_ns, {*there, *elsewhere})
+    named = _named_near(seen, members[0])
+    most = max((len(named[one.job]) for one in members), default=1)
+    shares = [_share(seen, job, nodes, named, most) for job in there]
+    chance = points_by_chance(jobs, len(members) + len(elsewhere), shares, len(members))
+    return seen.places * chance <= MOST_BY_CHANCE
+
+
+def _named_near(seen: Seen, seed: Told) -> dict[str, set[str]]:
+    """The nodes at which each job points that was hit alike when the seed was."""
+    named: dict[str, set[str]] = {}
+    for one in seen.near(seed):
+        if alike(seed.incident, one.incident):
+            named.setdefault(one.job, set()).update(one.incident.nodes)
+    return named
+
+
+def _share(seen: Seen, job: str, nodes: Set[str], named: Mapping[str, Set[str]], most: int) -> float:
+    """How likely it is at most that a job points here if it points at any of its nodes, at as many as it does.
+
+    One that was not hit would have pointed at as many as others do.
+    """
+    pointed = named.get(job, frozenset())
+    own = seen.running.get(job, frozenset()) | pointed
+    return min((len(pointed) or most) * len(own & nodes) / max(len(own), 1), 1.0)

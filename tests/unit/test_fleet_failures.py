@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from fleet_support import at, crashed, told
 
@@ -35,6 +36,7 @@ def shared(jobs: str, node: str = "node02", **changes: Any) -> list[Told]:
 SLOW = {"symptom": "slowdown", "area": "compute"}
 PORT = {"area": "network", "symptom": "crash"}
 UNDER = {f"node{n:02d}": f"leaf{n // 4}" for n in range(16)}
+PATHS = {f"node{n:02d}": f"s{n // 8}.leaf{n // 4}" for n in range(16)}
 NFS = {"NFS server nas1": {f"node{n:02d}": (at(95), at(160)) for n in range(8)}}
 NOBODY = {"node": "", "named": False, "nodes": [], "area": "unknown", "verdict": "ambiguous"}
 ERROR = {"symptom": "crash", "area": "code", "errors": ["e1"]}
@@ -105,6 +107,27 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         [("SAME_SWITCH", "leaf0", ["a", "b"])],
     ),
     "ports under two switches": (cluster(told("a", **PORT), told("b", node="node05", **PORT), switches=UNDER), []),
+    "ports under one leaf of a spine": (
+        cluster(told("a", **PORT), told("b", node="node01", **PORT), switches=PATHS),
+        [("SAME_SWITCH", "s0.leaf0", ["a", "b"])],
+    ),
+    "ports under two leaves of one spine": (
+        cluster(told("a", **PORT), told("b", node="node05", **PORT), switches=PATHS, healthy=40),
+        [("SAME_SWITCH", "s0", ["a", "b"])],
+    ),
+    "ports under two spines": (
+        cluster(told("a", **PORT), told("b", node="node09", **PORT), switches=PATHS, healthy=40),
+        [],
+    ),
+    "ports under the only spine": (
+        cluster(
+            told("a", **PORT),
+            told("b", node="node05", **PORT),
+            switches={node: path for node, path in PATHS.items() if path.startswith("s0.")},
+            healthy=40,
+        ),
+        [],
+    ),
     "ports of one node": (
         cluster(*shared("ab", **PORT), switches=UNDER),
         [("SAME_NODE", "node02", ["a", "b"])],
@@ -181,7 +204,7 @@ def test_the_order_in_which_incidents_are_known_changes_nothing(name: str) -> No
     for seed in range(3):
         incidents = list(seen.incidents)
         random.Random(seed).shuffle(incidents)
-        again = Seen(incidents=incidents, running=seen.running, switches=seen.switches, complaints=seen.complaints)
+        again = msgspec.structs.replace(seen, incidents=incidents)
         assert failures(again) == failures(seen)
 
 
@@ -205,11 +228,20 @@ def test_two_jobs_of_few_nodes_may_point_at_one_by_chance() -> None:
         assert (one.name, one.verdict) == ("node02", verdict), jobs
 
 
+def test_who_did_not_run_at_that_time_is_not_compared_with() -> None:
+    """Those who were gone before, or came only afterwards, were spared by nothing."""
+    seen = cluster(*shared("ab"))
+    healthy = [job for job in seen.running if job.startswith("healthy")]
+    for span, reason in (((0, at(50)), "ONLY_NODE"), ((at(400), at(900)), "ONLY_NODE"), ((0, at(150)), "SAME_NODE")):
+        (one,) = failures(msgspec.structs.replace(seen, ran=dict.fromkeys(healthy, span)))
+        assert one.reason.name == reason
+
+
 def test_what_chance_explains() -> None:
-    assert hit_by_chance(10, 10, 3, 3) == 1.0
-    assert hit_by_chance(10, 2, 2, 2) == pytest.approx(1 / 45)
-    assert hit_by_chance(1000, 4, 2, 2) == pytest.approx(4 * 3 / (1000 * 999))
-    assert hit_by_chance(5, 0, 2, 0) == 1.0
+    assert hit_by_chance(10, 10, 3, 3)[3] == 1.0
+    assert hit_by_chance(10, 2, 2, 2)[2] == pytest.approx(1 / 45)
+    assert hit_by_chance(1000, 4, 2, 2)[2] == pytest.approx(4 * 3 / (1000 * 999))
+    assert hit_by_chance(5, 0, 2, 0)[2] == 1.0
 
 
 def innocent_nodes(found: Sequence[Failure], guilty: str) -> set[str]:
