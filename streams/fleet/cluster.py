@@ -174,12 +174,9 @@ class ClusterKeeper:
         return owners
 
     def _revise(self, failure: Failure, known: Known | None, end: int) -> tuple[Known, list[Incident]]:
-        first = failure.members[0]
-        if known is None:
-            incident_id = stable_id("fleet", self.state.cluster, failure.kind, failure.name, *first.key)
-            known = next((one for one in self.state.failures if one.latest.id == incident_id), None)
-        else:
-            incident_id = known.latest.id
+        # With the window that found it: what is new never has the id of one that was forgotten or is another now.
+        place = (failure.kind, failure.name, *failure.members[0].key)
+        incident_id = known.latest.id if known else stable_id("fleet", self.state.cluster, *place, end)
         context = self._tallies.context(failure.name, end) if failure.kind == "node" else []
         revision = composed(
             incident_id=incident_id,

@@ -85,6 +85,34 @@ def test_who_is_withdrawn_takes_the_failure_back_and_who_comes_back_finds_its_id
     assert len({one.id for one in play.revisions}) == 1
 
 
+def test_two_failures_that_were_one_have_two_ids() -> None:
+    play = Play()
+    running(play, "abcd")
+    for job in "xyz" * 20:
+        running(play, job, 20, ("node07",))
+    first = play.window(130, *(report(told(job), 130) for job in "abc"))
+    moved = [report(told("a", 420, revision=2), 450), report(told("d", 425), 450)]
+    found = play.window(450, *moved)
+    assert brief(first) == [(1, "open", "critical", ["a", "b", "c"])]
+    assert brief(found) == [(2, "open", "critical", ["b", "c"]), (1, "open", "critical", ["a", "d"])]
+    assert [one.id == first[0].id for one in found] == [True, False]
+    again = play.window(460, report(told("c", revision=2, **OVER_NOW), 460), report(told("d", 425, revision=2), 460))
+    assert again == []
+
+
+def test_what_is_found_once_more_after_it_was_forgotten_is_another() -> None:
+    play = Play()
+    running(play, "ab")
+    play.window(130, *(report(told(job), 130) for job in "ab"))
+    withdrawn = {**OVER_NOW, "severity": "info"}
+    play.window(140, report(told("a", revision=2, **OVER_NOW), 140), report(told("b", revision=2, **withdrawn), 140))
+    running(play, "ab", 9000)
+    assert play.keeper.state.failures == []
+    found = play.window(9010, *(report(told(job, revision=3), 9010) for job in "ab"))
+    assert brief(found) == [(1, "open", "critical", ["a", "b"])]
+    assert found[0].id != play.revisions[0].id
+
+
 def test_jobs_that_are_stopped_together_were_none() -> None:
     """A scheduler takes all jobs of a node: some ranks are seen to die before the word of it."""
     play = Play()
