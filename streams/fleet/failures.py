@@ -15,6 +15,7 @@ from streams.fleet.of_nodes import of_nodes
 from streams.fleet.of_storage import of_storage
 from streams.fleet.of_switches import of_switches
 from streams.fleet.seen import Seen
+from streams.fleet.together import is_merely_superseded
 
 
 def failures(seen: Seen) -> list[Failure]:
@@ -26,7 +27,8 @@ def failures(seen: Seen) -> list[Failure]:
             if not failure.keys & taken:
                 found.append(failure)
                 taken |= failure.keys
-    return _series(sorted(found, key=lambda one: (one.members[0].incident.onset, one.members[0].key)))
+    series = _series(sorted(found, key=lambda one: (one.members[0].incident.onset, one.members[0].key)))
+    return [one for one in series if not all(is_merely_superseded(member.incident) for member in one.members)]
 
 
 def _series(found: list[Failure]) -> list[Failure]:

@@ -15,6 +15,7 @@ from streams.fleet.failure import Failure, FleetReason
 from streams.fleet.failures import failures
 from streams.fleet.seen import Seen
 from streams.fleet.together import Told
+from streams.incidents.resolution import Resolution
 
 
 def cluster(*incidents: Told, healthy: int = 10, **known: Any) -> Seen:
@@ -39,6 +40,7 @@ UNDER = {f"node{n:02d}": f"leaf{n // 4}" for n in range(16)}
 PATHS = {f"node{n:02d}": f"s{n // 8}.leaf{n // 4}" for n in range(16)}
 NFS = {"NFS server nas1": {f"node{n:02d}": (at(95), at(160)) for n in range(8)}}
 NOBODY = {"node": "", "named": False, "nodes": [], "area": "unknown", "verdict": "ambiguous"}
+REQUEUED = {"status": "resolved", "resolution": Resolution.SUPERSEDED.value}
 ERROR = {"symptom": "crash", "area": "code", "errors": ["e1"]}
 
 TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
@@ -63,6 +65,15 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         [("SAME_NODE", "node02", ["a", "b"]), ("SAME_NODE", "node07", ["c", "d"])],
     ),
     "nobody points anywhere": (cluster(told("a", **NOBODY), told("b", **NOBODY)), []),
+    "jobs that are requeued together": (cluster(*(crashed(job, **REQUEUED) for job in "abc")), []),
+    "jobs that are requeued, and one that is not": (
+        cluster(crashed("a", **REQUEUED), crashed("b", **REQUEUED), crashed("c")),
+        [("SAME_NODE", "node02", ["a", "b", "c"])],
+    ),
+    "jobs whose hardware fails, so that they are restarted": (
+        cluster(*(crashed(job, **REQUEUED, area="hardware") for job in "abc")),
+        [("SAME_NODE", "node02", ["a", "b", "c"])],
+    ),
     "what is information": (cluster(told("a"), told("b", severity="info")), []),
     "on one device": (
         cluster(*shared("ab", devices=["0000:0f:00"])),
