@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from schemas.results import Verdict
 from streams.fleet.bundles import bundles, by_place
 from streams.fleet.failure import LEAST_JOBS, Failure, FleetReason, verdict_of
-from streams.fleet.seen import Seen
+from streams.fleet.seen import Seen, Span
 from streams.fleet.together import SECOND, Together, Told, begun_together
 
 DRAINED_NS = 180 * SECOND
@@ -15,20 +18,21 @@ STORED = frozenset({"data", "checkpoint"})
 
 
 def of_storage(seen: Seen, free: list[Told]) -> list[Failure]:
-    """Jobs that were held up while nodes of theirs complained of one storage, from several nodes."""
+    """Jobs that were held up while nodes of theirs complained of one storage at one time, from several nodes."""
     if not seen.complaints:
         return []
-    complaining: dict[tuple[str, tuple[str, str]], set[str]] = {}
+    said: _Said = {}
     places: list[tuple[str, Told]] = []
     for one in free:
-        for storage, node in _complaints_of(seen, one) if _may_be_storage(one) else ():
-            if (storage, one.key) not in complaining:
+        for storage, node, span in _complaints_of(seen, one) if _may_be_storage(one) else ():
+            if (storage, one.key) not in said:
                 places.append((storage, one))
-            complaining.setdefault((storage, one.key), set()).add(node)
+            said.setdefault((storage, one.key), {})[node] = span
     found = []
     for storage, told in by_place(places):
-        for members in bundles(told, _drained_together, 2 * seen.widest + DRAINED_NS):
-            nodes = sorted(set().union(*(complaining[storage, one.key] for one in members)))
+        for members in bundles(told, partial(_drained_together, said, storage), 2 * seen.widest + DRAINED_NS):
+            spans = [said[storage, one.key] for one in members]
+            nodes = sorted(set().union(*spans))
             if len(nodes) >= LEAST_JOBS:
                 found.append(
                     Failure(
@@ -36,7 +40,7 @@ def of_storage(seen: Seen, free: list[Told]) -> list[Failure]:
                         kind="storage",
                         name=storage,
                         members=members,
-                        verdict=verdict_of(members),
+                        verdict=_verdict(members, spans),
                         nodes=nodes,
                         there=len(members),
                     )
@@ -44,8 +48,28 @@ def of_storage(seen: Seen, free: list[Told]) -> list[Failure]:
     return found
 
 
-def _drained_together(first: Told, other: Told) -> bool:
-    return begun_together(first, other, DRAINED_NS) is Together.YES
+_Said = dict[tuple[str, tuple[str, str]], dict[str, Span]]
+"""From when to when each node complained, by storage and incident."""
+
+
+def _verdict(members: list[Told], spans: list[dict[str, Span]]) -> Verdict:
+    """Supported where complaints came before or with each onset and two jobs support that they wait for storage.
+
+    That a rank is named for sure, for which nobody knows a cause, supports the rank and not the storage.
+    """
+    for one, of_nodes in zip(members, spans, strict=True):
+        if min(first for first, _ in of_nodes.values()) > one.incident.onset + one.incident.within_ns:
+            return "ambiguous"
+    return verdict_of([one for one in members if one.incident.area in STORED or not one.incident.named])
+
+
+def _drained_together(said: _Said, storage: str, first: Told, other: Told) -> bool:
+    """Whether both were held up together, and complained of it together."""
+    if begun_together(first, other, DRAINED_NS) is not Together.YES:
+        return False
+    one, two = said[storage, first.key].values(), said[storage, other.key].values()
+    latest = max(min(begin for begin, _ in one), min(begin for begin, _ in two))
+    return latest <= min(max(end for _, end in one), max(end for _, end in two)) + DRAINED_NS
 
 
 def _may_be_storage(one: Told) -> bool:
@@ -56,12 +80,12 @@ def _may_be_storage(one: Told) -> bool:
     return incident.area in STORED or (incident.area == "unknown" and incident.symptom in ("hang", "slowdown"))
 
 
-def _complaints_of(seen: Seen, one: Told) -> list[tuple[str, str]]:
-    """Storage and node of what was complained of around an onset, by the nodes it points at, or any of its job's."""
+def _complaints_of(seen: Seen, one: Told) -> list[tuple[str, str, Span]]:
+    """Storage, node and time of what was complained of around an onset, by nodes it points at, or any of its job's."""
     onset = one.incident.onset
     nodes = one.incident.nodes or sorted(seen.running.get(one.job, ()))
     return [
-        (storage, node)
+        (storage, node, (first, last))
         for node in nodes
         for storage, (first, last) in seen.complaining.get(node, ())
         if first - COMPLAINED_NS <= onset <= last + COMPLAINED_NS

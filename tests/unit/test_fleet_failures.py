@@ -177,6 +177,14 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         cluster(crashed("a"), crashed("b", node="node03"), complaints=NFS),
         [],
     ),
+    "complaints of one storage at two times": (
+        cluster(
+            told("a"),
+            told("b", 300, "node03"),
+            complaints={"NFS server nas1": {"node02": (at(-100), at(-90)), "node03": (at(500), at(501))}},
+        ),
+        [],
+    ),
     "only one node complains": (cluster(*shared("ab"), complaints=NFS), [("SAME_NODE", "node02", ["a", "b"])]),
     "ten jobs on ten nodes in a large cluster": (
         cluster(*[told(f"j{n}", 100 + n, f"node{n}") for n in range(10)], healthy=90),
@@ -229,6 +237,26 @@ def test_a_verdict_is_supported_where_two_jobs_support_it() -> None:
     assert verdict(told("a"), told("b", verdict="ambiguous")) == "ambiguous"
     assert verdict(told("a"), told("b", verdict="ambiguous"), told("c")) == "supported"
     assert verdict(crashed("a", **ERROR), crashed("b", **ERROR)) == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complained", "verdict"),
+    [
+        ({}, (95, 95), "supported"),
+        ({}, (150, 250), "supported"),
+        ({}, (170, 95), "ambiguous"),
+        ({"area": "unknown"}, (95, 95), "ambiguous"),
+        ({"area": "unknown", "named": False}, (95, 95), "supported"),
+    ],
+    ids=str,
+)
+def test_a_storage_is_supported_by_jobs_that_waited_for_it_and_said_so_in_time(
+    changes: dict[str, Any], complained: tuple[int, int], verdict: str
+) -> None:
+    spans = {node: (at(second), at(300)) for node, second in zip(("node02", "node03"), complained, strict=True)}
+    hung = cluster(told("a", **changes), told("b", 200, "node03", **changes), complaints={"NFS server nas1": spans})
+    (one,) = failures(hung)
+    assert (one.reason, one.verdict) == (FleetReason.SAME_STORAGE, verdict)
 
 
 def test_two_jobs_of_few_nodes_may_point_at_one_by_chance() -> None:
