@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.fleet import FleetReport, NodeHistory, ReportedIncident, StorageComplaint
+from schemas.identity import NO_JOB
 from schemas.ids import stable_id
 from schemas.results import Incident
 from streams.fleet.compose import WITHDRAWN, composed
@@ -96,6 +97,10 @@ class ClusterKeeper:
 
     def _take(self, report: FleetReport, end: int) -> bool:
         """Take in one report; returns whether it may change which failures there are."""
+        if report.job == NO_JOB:
+            for complaint in report.complaints:
+                self._take_complaint(complaint)
+            return bool(report.complaints)
         for one in report.incidents:
             self._take_incident(report.job, one, end)
         for complaint in report.complaints:

@@ -113,6 +113,15 @@ def test_what_is_found_once_more_after_it_was_forgotten_is_another() -> None:
     assert found[0].id != play.revisions[0].id
 
 
+def test_nodes_without_a_job_are_none() -> None:
+    play = Play()
+    running(play, "ab", nodes=())
+    lustre = StorageComplaint(storage="Lustre s", node="idle", first=at(20), last=at(20))
+    play.window(30, report("-", 30, complaints=[lustre]))
+    assert sorted(play.keeper.state.jobs) == ["a", "b"]
+    assert play.keeper.state.complaints == {"Lustre s": {"idle": (at(20), at(20))}}
+
+
 def test_jobs_that_are_stopped_together_were_none() -> None:
     """A scheduler takes all jobs of a node: some ranks are seen to die before the word of it."""
     play = Play()
