@@ -276,7 +276,19 @@ class ClusterKeeper:
             self.state.complaints.setdefault(storage, {})[node] = (first, last)
 
 
-_TELLING = ("symptom", "area", "severity", "verdict", "reason", "status", "onset", "scope", "members", "merged_into")
+_TELLING = (
+    "symptom",
+    "area",
+    "severity",
+    "verdict",
+    "reason",
+    "status",
+    "onset",
+    "scope",
+    "members",
+    "labels",
+    "merged_into",
+)
 
 
 def _differs(before: Incident, after: Incident) -> bool:

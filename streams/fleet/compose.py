@@ -66,10 +66,17 @@ def composed(
         evidence=evidence_of(failure, published, context),
         notification_key=notification_key(NO_JOB, incident_id),
         cluster=cluster,
+        labels=labels_of(members),
         members=[
             JobIncident(job=one.job, attempt=one.incident.attempt, incident=one.incident.incident) for one in members
         ],
     )
+
+
+def labels_of(members: Sequence[Told]) -> dict[str, str]:
+    """The labels that all members have, and alike."""
+    first, *others = [member.incident.labels for member in members]
+    return {name: first[name] for name in sorted(first) if all(one.get(name) == first[name] for one in others)}
 
 
 def scope_of(failure: Failure, cluster: str) -> Scope:

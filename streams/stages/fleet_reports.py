@@ -146,6 +146,7 @@ def reported(incident: Incident, view: AttemptView | None) -> ReportedIncident:
         nodes=pointed_at(incident),
         devices=sorted(set(incident.scope.devices))[:MOST_PLACES],
         errors=[one.id for one in incident.templates if one.axis != "cross-job" and not one.absent][:MOST_ERRORS],
+        labels=incident.labels,
     )
 
 

@@ -63,6 +63,15 @@ def test_a_failure_grows_and_is_over_once_all_its_members_are() -> None:
     assert len({one.id for one in play.revisions}) == 1
 
 
+def test_a_failure_has_the_labels_that_all_its_jobs_have() -> None:
+    play = Play()
+    running(play, "abc")
+    labels = [{"team": "x", "queue": "long"}, {"team": "x", "queue": "short"}, {"queue": "short"}]
+    one, two, three = (report(told(job, labels=own), 130) for job, own in zip("abc", labels, strict=True))
+    assert [found.labels for found in play.window(130, one, two)] == [{"team": "x"}]
+    assert [found.labels for found in play.window(140, three)] == [{}]
+
+
 def test_a_hang_that_is_found_late_joins_what_is_over() -> None:
     play = Play()
     running(play, "abc")

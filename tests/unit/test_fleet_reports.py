@@ -94,6 +94,7 @@ def test_an_incident_in_short() -> None:
     view.clock.steps = [50 * SECOND]
     found = reported(incident(), view)
     assert (found.place, found.named, found.nodes) == ("rank 5 on node02", True, ["node02"])
+    assert reported(incident(labels={"team": "x"}), view).labels == {"team": "x"}
     assert (found.devices, found.errors) == (["0000:0f:00"], ["t1"])
     assert (found.started, found.within_ns) == (BASE, 160 * SECOND)
     assert reported(incident(symptom="crash"), view).within_ns == 30 * SECOND
