@@ -53,8 +53,9 @@ def _named_near(seen: Seen, seed: Told) -> dict[str, set[str]]:
 def _share(seen: Seen, job: str, nodes: Set[str], named: Mapping[str, Set[str]], most: int) -> float:
     """How likely it is at most that a job points here if it points at any of its nodes, at as many as it does.
 
-    One that was not hit would have pointed at as many as others do.
+    One that was not hit would have pointed at as many as others do. Of one that is not known to run here, as after it
+    was moved, nobody knows among how many nodes it chose.
     """
-    pointed = named.get(job, frozenset())
-    own = seen.running.get(job, frozenset()) | pointed
-    return min((len(pointed) or most) * len(own & nodes) / max(len(own), 1), 1.0)
+    own = seen.running.get(job, frozenset())
+    inside = len(own & nodes)
+    return min((len(named.get(job, ())) or most) * inside / len(own), 1.0) if inside else 1.0

@@ -108,6 +108,14 @@ def test_no_node_of_a_large_cluster_is_named_when_all_jobs_are_hit() -> None:
     assert [one.reason.name for one in found] == ["CLUSTER_WIDE"]
 
 
+def test_jobs_of_which_nobody_knows_where_they_ran_accuse_no_node_when_all_are_hit() -> None:
+    draw = random.Random(1)
+    names = [f"n{n}" for n in range(1280)]
+    running = {f"j{n}": frozenset(draw.sample(names, 16)) for n in range(1000)}
+    incidents = [told(job, draw.uniform(100, 160), draw.choice(names)) for job in running]
+    assert named(failures(Seen(incidents=incidents, running=running))) == set()
+
+
 @pytest.mark.parametrize("hit", [0.0, 0.05, 0.3])
 def test_a_node_that_fails_is_found_among_jobs_that_fail_of_themselves(hit: float) -> None:
     """All eight jobs on the node point at it, while others are hit at random."""
