@@ -14,7 +14,7 @@ class ReportedIncident(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
 
     ``started`` is when its attempt was first seen; the failure lies within ``within_ns`` of the ``onset``. ``nodes``
     and ``devices`` are those that it points at, ``place`` says where in words; ``named`` is whether it names a rank.
-    ``errors`` are the ids of the suspicious templates that its suspects printed.
+    ``errors`` are the ids of the suspicious templates that its suspects printed. ``labels`` are the job's.
     """
 
     incident: str
@@ -37,6 +37,7 @@ class ReportedIncident(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     nodes: list[str] = []
     devices: list[str] = []
     errors: list[str] = []
+    labels: dict[str, str] = {}
 
 
 class StorageComplaint(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
@@ -52,7 +53,8 @@ class FleetReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
     """What the job stage tells the fleet stage of one job in the window that ends at ``end``.
 
     ``incidents`` are those with a new revision. ``nodes`` are all on which the job runs, null where they are as told
-    before; ``switches`` the leaf switches of nodes where they are known. ``left`` is whether the job is gone.
+    before; ``switches`` the paths of switches above nodes (``s0.leaf3``), as far as they are known. ``left`` is whether
+    the job is gone.
     """
 
     id: str

@@ -12,6 +12,16 @@ def parts_of(path: str) -> list[str]:
     return [part for part in path.split(".") if part]
 
 
+def above(path: str) -> list[str]:
+    """The paths of all switches of a path, the uppermost first.
+
+    >>> above("s0.leaf3")
+    ['s0', 's0.leaf3']
+    """
+    parts = parts_of(path)
+    return [".".join(parts[: number + 1]) for number in range(len(parts))]
+
+
 def path_of_address(address: str) -> str:
     """The switches in SLURM_TOPOLOGY_ADDR, ``s0.leaf3.node042``: all but the node at its end."""
     return ".".join(parts_of(address[:LONGEST])[:-1])

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import msgspec
 
 from schemas.fleet import FleetReport, NodeHistory, ReportedIncident, StorageComplaint
+from schemas.identity import NO_JOB
 from schemas.ids import stable_id
 from schemas.results import Incident
 from streams.fleet.compose import WITHDRAWN, composed
-from streams.fleet.failures import Failure, Seen, Span, failures
+from streams.fleet.failure import Failure
+from streams.fleet.failures import failures
+from streams.fleet.seen import Seen, Span
 from streams.fleet.tallies import Counted, Tallies, TalliesState
 from streams.fleet.together import Told
 from streams.incidents.resolution import Resolution
@@ -44,10 +47,14 @@ class Known(msgspec.Struct, kw_only=True):
 
 
 class Running(msgspec.Struct, kw_only=True):
-    """The nodes of a job, and when it last reported (ns); one that is ``gone`` counts for what is found late."""
+    """The nodes of a job, and when it first and last reported (ns); one that is ``gone`` counts for what is found late.
+
+    One that was written down without ``since`` ran before.
+    """
 
     nodes: list[str]
     at: int
+    since: int = 0
     gone: bool = False
 
 
@@ -90,6 +97,10 @@ class ClusterKeeper:
 
     def _take(self, report: FleetReport, end: int) -> bool:
         """Take in one report; returns whether it may change which failures there are."""
+        if report.job == NO_JOB:
+            for complaint in report.complaints:
+                self._take_complaint(complaint)
+            return bool(report.complaints)
         for one in report.incidents:
             self._take_incident(report.job, one, end)
         for complaint in report.complaints:
@@ -104,7 +115,8 @@ class ClusterKeeper:
         if report.left:
             self._end_all(report.job, end)
             after = known.nodes if known else []
-        self.state.jobs[report.job] = Running(nodes=after, at=end, gone=report.left)
+        since = known.since if known and not known.gone else end
+        self.state.jobs[report.job] = Running(nodes=after, at=end, since=since, gone=report.left)
         return bool(report.incidents or report.complaints or report.left)
 
     def _take_incident(self, job: str, one: ReportedIncident, end: int) -> None:
@@ -135,6 +147,7 @@ class ClusterKeeper:
         seen = Seen(
             incidents=told,
             running={job: frozenset(one.nodes) for job, one in self.state.jobs.items()},
+            ran={job: (one.since, one.at if one.gone else end) for job, one in self.state.jobs.items()},
             switches=self.state.switches,
             complaints=self.state.complaints,
         )
@@ -166,12 +179,9 @@ class ClusterKeeper:
         return owners
 
     def _revise(self, failure: Failure, known: Known | None, end: int) -> tuple[Known, list[Incident]]:
-        first = failure.members[0]
-        if known is None:
-            incident_id = stable_id("fleet", self.state.cluster, failure.kind, failure.name, *first.key)
-            known = next((one for one in self.state.failures if one.latest.id == incident_id), None)
-        else:
-            incident_id = known.latest.id
+        # With the window that found it: what is new never has the id of one that was forgotten or is another now.
+        place = (failure.kind, failure.name, *failure.members[0].key)
+        incident_id = known.latest.id if known else stable_id("fleet", self.state.cluster, *place, end)
         context = self._tallies.context(failure.name, end) if failure.kind == "node" else []
         revision = composed(
             incident_id=incident_id,
@@ -266,7 +276,19 @@ class ClusterKeeper:
             self.state.complaints.setdefault(storage, {})[node] = (first, last)
 
 
-_TELLING = ("symptom", "area", "severity", "verdict", "reason", "status", "onset", "scope", "members", "merged_into")
+_TELLING = (
+    "symptom",
+    "area",
+    "severity",
+    "verdict",
+    "reason",
+    "status",
+    "onset",
+    "scope",
+    "members",
+    "labels",
+    "merged_into",
+)
 
 
 def _differs(before: Incident, after: Incident) -> bool:

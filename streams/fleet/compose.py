@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from schemas.identity import NO_JOB, shortened
 from schemas.ids import notification_key
 from schemas.results import Area, Evidence, Incident, JobIncident, Scope, Severity, Symptom
-from streams.fleet.failures import Failure, FleetReason
+from streams.fleet.failure import Failure, FleetReason
 from streams.fleet.together import Told
 from streams.incidents.resolution import said_status
 from streams.incidents.scope import said_place
@@ -66,10 +66,17 @@ def composed(
         evidence=evidence_of(failure, published, context),
         notification_key=notification_key(NO_JOB, incident_id),
         cluster=cluster,
+        labels=labels_of(members),
         members=[
             JobIncident(job=one.job, attempt=one.incident.attempt, incident=one.incident.incident) for one in members
         ],
     )
+
+
+def labels_of(members: Sequence[Told]) -> dict[str, str]:
+    """The labels that all members have, and alike."""
+    first, *others = [member.incident.labels for member in members]
+    return {name: first[name] for name in sorted(first) if all(one.get(name) == first[name] for one in others)}
 
 
 def scope_of(failure: Failure, cluster: str) -> Scope:

@@ -20,6 +20,10 @@ OF_NODES = frozenset({Reason.NODE_FAULT.value, Reason.RANK_FAULT.value, Reason.O
 """Reasons by which memory was the node's: its kernel killed for want of it."""
 
 
+_STOPPED = frozenset({Resolution.STOPPED.value, Resolution.PREEMPTED.value, Resolution.OUT_OF_TIME.value})
+"""Words of a scheduler or an owner that explain why ranks are gone."""
+
+
 class Told(msgspec.Struct, frozen=True):
     """An incident and the job that it is of."""
 
@@ -38,7 +42,7 @@ class Counts(Enum):
     YES = "it counts"
     INFORMATION = "it is information and no failure"
     MERGED = "it is part of another incident of its job"
-    STOPPED = "its job was stopped by its owner before it had failed for long"
+    STOPPED = "its job was stopped, preempted or out of time before it had failed for long"
 
 
 def counts(one: ReportedIncident) -> Counts:
@@ -47,9 +51,15 @@ def counts(one: ReportedIncident) -> Counts:
         return Counts.MERGED
     if one.severity == "info":
         return Counts.INFORMATION
-    if one.resolution == Resolution.STOPPED.value and one.published - one.onset < REACTION_NS:
+    if one.resolution in _STOPPED and one.published - one.onset < REACTION_NS:
         return Counts.STOPPED
     return Counts.YES
+
+
+def is_merely_superseded(one: ReportedIncident) -> bool:
+    """Whether all that is known is that an attempt failed and another began soon, as of a job that is requeued."""
+    soon = one.published - one.onset < REACTION_NS
+    return one.resolution == Resolution.SUPERSEDED.value and soon and one.area == "unknown"
 
 
 class Together(Enum):

@@ -6,7 +6,7 @@ again. It is looked up once a minute, and whenever something is told, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Reporter:
     """Tells of one job; ``state`` is what it carries from window to window."""
 
     def __init__(self, job: str, state: ReporterState | None = None) -> None:
-        self._job = job
+        self.job = job
         self.state = state or ReporterState()
 
     def report(
@@ -66,7 +66,7 @@ class Reporter:
             self.state = ReporterState()
         self.state.cluster = cluster
         told = [reported(one, _view_of(views, one.attempt)) for one in incidents]
-        said = self._new_complaints(complaints, end)
+        said = self._new_complaints(complaints, end, cluster)
         nodes = self._nodes(end, views, looking=bool(told or said))
         if not told and not said and nodes is None:
             return before
@@ -74,13 +74,18 @@ class Reporter:
         above = _switches(views, nodes or ())
         return [*before, self._of(end, cluster, incidents=told, complaints=said, nodes=nodes, switches=above)]
 
+    def of_no_job(self, end: int, complaints: Mapping[str, Sequence[StorageComplaint]]) -> list[FleetReport]:
+        """What nodes on which no job runs complain of, by cluster; nothing of it makes a job."""
+        new = {cluster: self._new_complaints(complaints[cluster], end, cluster) for cluster in sorted(complaints)}
+        return [self._of(end, cluster, complaints=said) for cluster, said in new.items() if said]
+
     def gone(self, end: int) -> list[FleetReport]:
         """That nothing is heard of the job any more, if anything was ever told of it."""
         return [self._of(end, self.state.cluster, left=True)] if self.state.told else []
 
     def _of(self, end: int, cluster: str, *, left: bool = False, **said: object) -> FleetReport:
-        report_id = stable_id("fleet_report", cluster, self._job, end, "left" if left else "")
-        return FleetReport(id=report_id, cluster=cluster, job=self._job, end=end, left=left, **said)  # type: ignore[arg-type]
+        report_id = stable_id("fleet_report", cluster, self.job, end, "left" if left else "")
+        return FleetReport(id=report_id, cluster=cluster, job=self.job, end=end, left=left, **said)  # type: ignore[arg-type]
 
     def _nodes(self, end: int, views: Sequence[AttemptView], *, looking: bool) -> list[str] | None:
         """All nodes on which attempts run that were not given up; null where they are as told."""
@@ -95,11 +100,11 @@ class Reporter:
         self.state.nodes, self.state.told = told, end
         return nodes
 
-    def _new_complaints(self, complaints: Sequence[StorageComplaint], end: int) -> list[StorageComplaint]:
-        """Those that were not told within the last minute."""
+    def _new_complaints(self, complaints: Sequence[StorageComplaint], end: int, cluster: str) -> list[StorageComplaint]:
+        """Those that the cluster was not told within the last minute."""
         found = []
         for one in complaints:
-            key = f"{one.storage}|{one.node}"
+            key = f"{cluster}|{one.storage}|{one.node}"
             if end - self.state.complained.get(key, 0) >= COMPLAINED_AGAIN_NS:
                 self.state.complained[key] = end
                 found.append(one)
@@ -141,13 +146,16 @@ def reported(incident: Incident, view: AttemptView | None) -> ReportedIncident:
         nodes=pointed_at(incident),
         devices=sorted(set(incident.scope.devices))[:MOST_PLACES],
         errors=[one.id for one in incident.templates if one.axis != "cross-job" and not one.absent][:MOST_ERRORS],
+        labels=incident.labels,
     )
 
 
 def pointed_at(incident: Incident) -> list[str]:
     """The nodes that an incident points at: those of its suspects, or of a fault that no rank is named for."""
-    nodes = {suspect.node for suspect in incident.suspects}
-    if not incident.suspects and incident.scope.kind not in ("rank", "group", "stage"):
-        nodes = set(incident.scope.nodes)
+    nodes, scope = {suspect.node for suspect in incident.suspects}, incident.scope
+    # Of a job that is its ranks' place a decision concerns everybody; one without ranks is where its faults are.
+    concerned = scope.kind in ("rank", "group", "stage") or (scope.kind == "job" and scope.ranks)
+    if not incident.suspects and not concerned:
+        nodes = set(scope.nodes)
     nodes -= {""}
     return sorted(nodes) if len(nodes) <= MOST_PLACES else []

@@ -9,6 +9,8 @@ import msgspec
 
 from schemas import results
 from schemas.entries import read_entry
+from schemas.fleet import FleetReport
+from schemas.identity import NO_JOB
 from schemas.ids import stable_id
 from schemas.ports import Entry
 from schemas.results import Snapshot
@@ -168,18 +170,22 @@ class JobStage:
         reporter = self._reporters.setdefault(job, Reporter(job))
         try:
             found = keeper.close(end, summaries, unavailable=unavailable)
-            views, cluster = keeper.views, max((one.identity.cluster for one in summaries), default="")
-            incidents = [one.record for one in found if isinstance(one.record, results.Incident)]
-            reports = reporter.report(end, views, incidents, complaints_of(summaries), cluster)
         except Exception as error:
             # One job must not stop the others: what was known of it is lost, loudly, and it begins anew.
-            found, reports = [dead_letter_output(failed_window(job, end, self.name, error), end)], reporter.gone(end)
             del self._jobs[job], self._reporters[job]
-        else:
-            if keeper.idle:
-                reports = [*reports, *reporter.gone(end)]
-                del self._jobs[job], self._reporters[job]
-        return [*found, *(Output(topic="fleet", key=one.cluster, record=one, time=end) for one in reports)]
+            failed = dead_letter_output(failed_window(job, end, self.name, error), end)
+            return [failed, *_to_fleet(reporter.gone(end))]
+        try:
+            incidents = [one.record for one in found if isinstance(one.record, results.Incident)]
+            found += _to_fleet(_reports(reporter, end, keeper, incidents, summaries))
+        except Exception as error:
+            # What was found of the job stands; where it runs is told anew.
+            found.append(dead_letter_output(failed_window(f"{job}|fleet report", end, self.name, error), end))
+            reporter = self._reporters[job] = Reporter(job)
+        if keeper.idle:
+            found += _to_fleet(reporter.gone(end))
+            del self._jobs[job], self._reporters[job]
+        return found
 
     def _passed(self, end: int) -> list[Output]:
         """That this partition is through the window, to every partition of the fleet stage."""
@@ -231,3 +237,24 @@ class JobStage:
         self._skips = state.skips
         self._jobs = {job.job: JobKeeper(job, self.config, self._known) for job in state.jobs}
         self._reporters = {job: Reporter(job, one) for job, one in state.reporters.items()}
+
+
+def _reports(
+    reporter: Reporter,
+    end: int,
+    keeper: JobKeeper,
+    incidents: list[results.Incident],
+    summaries: list[results.Window],
+) -> list[FleetReport]:
+    """What the fleet stage is told; what nodes without a job say is told to their own clusters."""
+    if reporter.job == NO_JOB:
+        by_cluster: dict[str, list[results.Window]] = {}
+        for one in summaries:
+            by_cluster.setdefault(one.identity.cluster, []).append(one)
+        return reporter.of_no_job(end, {name: complaints_of(by_cluster[name]) for name in sorted(by_cluster)})
+    cluster = max((one.identity.cluster for one in summaries), default="")
+    return reporter.report(end, keeper.views, incidents, complaints_of(summaries), cluster)
+
+
+def _to_fleet(reports: list[FleetReport]) -> list[Output]:
+    return [Output(topic="fleet", key=one.cluster, record=one, time=one.end) for one in reports]

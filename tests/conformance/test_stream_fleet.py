@@ -26,6 +26,7 @@ from producers.recording import Recording
 from schemas.events import Log
 from schemas.identity import NO_JOB, Identity
 from schemas.results import Incident
+from streams.stages.fleet_reports import Reporter
 
 
 def on_nodes_of_its_own(script: Script) -> Script:
@@ -106,6 +107,21 @@ def test_what_the_jobs_share_depends_on_nothing_but_the_log() -> None:
         log = written_log(recording, 3)
         run(log, choose=any_of(seed, most=1 + 20 * seed))
         assert said(log, RESULTS) == said(expected, RESULTS)
+
+
+def test_a_report_that_cannot_be_made_costs_no_incident(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = written_log(recording_of(dying("one")), 2)
+    run(expected)
+
+    def report(*_: object) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(Reporter, "report", report)
+    log = written_log(recording_of(dying("one")), 2)
+    run(log)
+    assert records(log, "incidents") == records(expected, "incidents") != []
+    assert {one.reason for one in records(log, "dead-letters")} == {"window could not be summed up: ValueError: no"}
+    assert {one.key for one in records(log, "dead-letters")} == {b"one|fleet report"}
 
 
 def test_a_fault_of_one_node_is_one_failure_with_its_history() -> None:

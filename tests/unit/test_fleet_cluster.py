@@ -63,6 +63,15 @@ def test_a_failure_grows_and_is_over_once_all_its_members_are() -> None:
     assert len({one.id for one in play.revisions}) == 1
 
 
+def test_a_failure_has_the_labels_that_all_its_jobs_have() -> None:
+    play = Play()
+    running(play, "abc")
+    labels = [{"team": "x", "queue": "long"}, {"team": "x", "queue": "short"}, {"queue": "short"}]
+    one, two, three = (report(told(job, labels=own), 130) for job, own in zip("abc", labels, strict=True))
+    assert [found.labels for found in play.window(130, one, two)] == [{"team": "x"}]
+    assert [found.labels for found in play.window(140, three)] == [{}]
+
+
 def test_a_hang_that_is_found_late_joins_what_is_over() -> None:
     play = Play()
     running(play, "abc")
@@ -83,6 +92,43 @@ def test_who_is_withdrawn_takes_the_failure_back_and_who_comes_back_finds_its_id
     again = play.window(150, report(told("b", revision=3), 150))
     assert brief(again) == [(3, "open", "critical", ["a", "b"])]
     assert len({one.id for one in play.revisions}) == 1
+
+
+def test_two_failures_that_were_one_have_two_ids() -> None:
+    play = Play()
+    running(play, "abcd")
+    for job in "xyz" * 20:
+        running(play, job, 20, ("node07",))
+    first = play.window(130, *(report(told(job), 130) for job in "abc"))
+    moved = [report(told("a", 420, revision=2), 450), report(told("d", 425), 450)]
+    found = play.window(450, *moved)
+    assert brief(first) == [(1, "open", "critical", ["a", "b", "c"])]
+    assert brief(found) == [(2, "open", "critical", ["b", "c"]), (1, "open", "critical", ["a", "d"])]
+    assert [one.id == first[0].id for one in found] == [True, False]
+    again = play.window(460, report(told("c", revision=2, **OVER_NOW), 460), report(told("d", 425, revision=2), 460))
+    assert again == []
+
+
+def test_what_is_found_once_more_after_it_was_forgotten_is_another() -> None:
+    play = Play()
+    running(play, "ab")
+    play.window(130, *(report(told(job), 130) for job in "ab"))
+    withdrawn = {**OVER_NOW, "severity": "info"}
+    play.window(140, report(told("a", revision=2, **OVER_NOW), 140), report(told("b", revision=2, **withdrawn), 140))
+    running(play, "ab", 9000)
+    assert play.keeper.state.failures == []
+    found = play.window(9010, *(report(told(job, revision=3), 9010) for job in "ab"))
+    assert brief(found) == [(1, "open", "critical", ["a", "b"])]
+    assert found[0].id != play.revisions[0].id
+
+
+def test_nodes_without_a_job_are_none() -> None:
+    play = Play()
+    running(play, "ab", nodes=())
+    lustre = StorageComplaint(storage="Lustre s", node="idle", first=at(20), last=at(20))
+    play.window(30, report("-", 30, complaints=[lustre]))
+    assert sorted(play.keeper.state.jobs) == ["a", "b"]
+    assert play.keeper.state.complaints == {"Lustre s": {"idle": (at(20), at(20))}}
 
 
 def test_jobs_that_are_stopped_together_were_none() -> None:

@@ -6,12 +6,16 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from fleet_support import at, crashed, told
 
 from streams.fleet.chance import hit_by_chance
-from streams.fleet.failures import Failure, FleetReason, Seen, failures
+from streams.fleet.failure import Failure, FleetReason
+from streams.fleet.failures import failures
+from streams.fleet.seen import Seen
 from streams.fleet.together import Told
+from streams.incidents.resolution import Resolution
 
 
 def cluster(*incidents: Told, healthy: int = 10, **known: Any) -> Seen:
@@ -33,8 +37,10 @@ def shared(jobs: str, node: str = "node02", **changes: Any) -> list[Told]:
 SLOW = {"symptom": "slowdown", "area": "compute"}
 PORT = {"area": "network", "symptom": "crash"}
 UNDER = {f"node{n:02d}": f"leaf{n // 4}" for n in range(16)}
+PATHS = {f"node{n:02d}": f"s{n // 8}.leaf{n // 4}" for n in range(16)}
 NFS = {"NFS server nas1": {f"node{n:02d}": (at(95), at(160)) for n in range(8)}}
 NOBODY = {"node": "", "named": False, "nodes": [], "area": "unknown", "verdict": "ambiguous"}
+REQUEUED = {"status": "resolved", "resolution": Resolution.SUPERSEDED.value}
 ERROR = {"symptom": "crash", "area": "code", "errors": ["e1"]}
 
 TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
@@ -59,6 +65,15 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         [("SAME_NODE", "node02", ["a", "b"]), ("SAME_NODE", "node07", ["c", "d"])],
     ),
     "nobody points anywhere": (cluster(told("a", **NOBODY), told("b", **NOBODY)), []),
+    "jobs that are requeued together": (cluster(*(crashed(job, **REQUEUED) for job in "abc")), []),
+    "jobs that are requeued, and one that is not": (
+        cluster(crashed("a", **REQUEUED), crashed("b", **REQUEUED), crashed("c")),
+        [("SAME_NODE", "node02", ["a", "b", "c"])],
+    ),
+    "jobs whose hardware fails, so that they are restarted": (
+        cluster(*(crashed(job, **REQUEUED, area="hardware") for job in "abc")),
+        [("SAME_NODE", "node02", ["a", "b", "c"])],
+    ),
     "what is information": (cluster(told("a"), told("b", severity="info")), []),
     "on one device": (
         cluster(*shared("ab", devices=["0000:0f:00"])),
@@ -103,6 +118,27 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
         [("SAME_SWITCH", "leaf0", ["a", "b"])],
     ),
     "ports under two switches": (cluster(told("a", **PORT), told("b", node="node05", **PORT), switches=UNDER), []),
+    "ports under one leaf of a spine": (
+        cluster(told("a", **PORT), told("b", node="node01", **PORT), switches=PATHS),
+        [("SAME_SWITCH", "s0.leaf0", ["a", "b"])],
+    ),
+    "ports under two leaves of one spine": (
+        cluster(told("a", **PORT), told("b", node="node05", **PORT), switches=PATHS, healthy=40),
+        [("SAME_SWITCH", "s0", ["a", "b"])],
+    ),
+    "ports under two spines": (
+        cluster(told("a", **PORT), told("b", node="node09", **PORT), switches=PATHS, healthy=40),
+        [],
+    ),
+    "ports under the only spine": (
+        cluster(
+            told("a", **PORT),
+            told("b", node="node05", **PORT),
+            switches={node: path for node, path in PATHS.items() if path.startswith("s0.")},
+            healthy=40,
+        ),
+        [],
+    ),
     "ports of one node": (
         cluster(*shared("ab", **PORT), switches=UNDER),
         [("SAME_NODE", "node02", ["a", "b"])],
@@ -139,6 +175,14 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
     ),
     "complaints beside what is no storage": (
         cluster(crashed("a"), crashed("b", node="node03"), complaints=NFS),
+        [],
+    ),
+    "complaints of one storage at two times": (
+        cluster(
+            told("a"),
+            told("b", 300, "node03"),
+            complaints={"NFS server nas1": {"node02": (at(-100), at(-90)), "node03": (at(500), at(501))}},
+        ),
         [],
     ),
     "only one node complains": (cluster(*shared("ab"), complaints=NFS), [("SAME_NODE", "node02", ["a", "b"])]),
@@ -179,7 +223,7 @@ def test_the_order_in_which_incidents_are_known_changes_nothing(name: str) -> No
     for seed in range(3):
         incidents = list(seen.incidents)
         random.Random(seed).shuffle(incidents)
-        again = Seen(incidents=incidents, running=seen.running, switches=seen.switches, complaints=seen.complaints)
+        again = msgspec.structs.replace(seen, incidents=incidents)
         assert failures(again) == failures(seen)
 
 
@@ -195,6 +239,26 @@ def test_a_verdict_is_supported_where_two_jobs_support_it() -> None:
     assert verdict(crashed("a", **ERROR), crashed("b", **ERROR)) == "ambiguous"
 
 
+@pytest.mark.parametrize(
+    ("changes", "complained", "verdict"),
+    [
+        ({}, (95, 95), "supported"),
+        ({}, (150, 250), "supported"),
+        ({}, (170, 95), "ambiguous"),
+        ({"area": "unknown"}, (95, 95), "ambiguous"),
+        ({"area": "unknown", "named": False}, (95, 95), "supported"),
+    ],
+    ids=str,
+)
+def test_a_storage_is_supported_by_jobs_that_waited_for_it_and_said_so_in_time(
+    changes: dict[str, Any], complained: tuple[int, int], verdict: str
+) -> None:
+    spans = {node: (at(second), at(300)) for node, second in zip(("node02", "node03"), complained, strict=True)}
+    hung = cluster(told("a", **changes), told("b", 200, "node03", **changes), complaints={"NFS server nas1": spans})
+    (one,) = failures(hung)
+    assert (one.reason, one.verdict) == (FleetReason.SAME_STORAGE, verdict)
+
+
 def test_two_jobs_of_few_nodes_may_point_at_one_by_chance() -> None:
     """What both share may have hit them, as storage: then each points at any of its nodes."""
     nodes = [f"node{number:02d}" for number in range(4)]
@@ -203,11 +267,20 @@ def test_two_jobs_of_few_nodes_may_point_at_one_by_chance() -> None:
         assert (one.name, one.verdict) == ("node02", verdict), jobs
 
 
+def test_who_did_not_run_at_that_time_is_not_compared_with() -> None:
+    """Those who were gone before, or came only afterwards, were spared by nothing."""
+    seen = cluster(*shared("ab"))
+    healthy = [job for job in seen.running if job.startswith("healthy")]
+    for span, reason in (((0, at(50)), "ONLY_NODE"), ((at(400), at(900)), "ONLY_NODE"), ((0, at(150)), "SAME_NODE")):
+        (one,) = failures(msgspec.structs.replace(seen, ran=dict.fromkeys(healthy, span)))
+        assert one.reason.name == reason
+
+
 def test_what_chance_explains() -> None:
-    assert hit_by_chance(10, 10, 3, 3) == 1.0
-    assert hit_by_chance(10, 2, 2, 2) == pytest.approx(1 / 45)
-    assert hit_by_chance(1000, 4, 2, 2) == pytest.approx(4 * 3 / (1000 * 999))
-    assert hit_by_chance(5, 0, 2, 0) == 1.0
+    assert hit_by_chance(10, 10, 3, 3)[3] == 1.0
+    assert hit_by_chance(10, 2, 2, 2)[2] == pytest.approx(1 / 45)
+    assert hit_by_chance(1000, 4, 2, 2)[2] == pytest.approx(4 * 3 / (1000 * 999))
+    assert hit_by_chance(5, 0, 2, 0)[2] == 1.0
 
 
 def innocent_nodes(found: Sequence[Failure], guilty: str) -> set[str]:

@@ -10,7 +10,7 @@ from predefined_samples import LINES as SAMPLES
 from streams_support import BASE, SECOND, at, worker
 
 from schemas.fleet import FleetReport, StorageComplaint
-from schemas.identity import Identity
+from schemas.identity import NO_JOB, Identity
 from schemas.results import Incident, Scope, SignatureCount, Suspect, SuspiciousTemplate, Window
 from streams.fleet import storage
 from streams.fleet.storage import complaints_of, storage_of
@@ -75,6 +75,7 @@ def place(kind: Any, *nodes: str, name: str = "") -> Scope:
         ([], place("device", "node02"), ["node02"]),
         ([], place("job", "node01", "node02"), ["node01", "node02"]),
         ([], place("job"), []),
+        ([], msgspec.structs.replace(place("job", "node01", "node02"), ranks="0-15"), []),
         # Whom a decision concerns it does not accuse.
         ([], place("rank", "node02"), []),
         ([], place("group", "node01", "node02"), []),
@@ -93,6 +94,7 @@ def test_an_incident_in_short() -> None:
     view.clock.steps = [50 * SECOND]
     found = reported(incident(), view)
     assert (found.place, found.named, found.nodes) == ("rank 5 on node02", True, ["node02"])
+    assert reported(incident(labels={"team": "x"}), view).labels == {"team": "x"}
     assert (found.devices, found.errors) == (["0000:0f:00"], ["t1"])
     assert (found.started, found.within_ns) == (BASE, 160 * SECOND)
     assert reported(incident(symptom="crash"), view).within_ns == 30 * SECOND
@@ -165,6 +167,18 @@ def test_a_complaint_is_told_again_after_a_minute() -> None:
     told = [number for number in range(1, 20) if play.window(number, [], complaints=[one])]
     assert told == [1, 7, 13, 19]
     assert play.reporter.state.cluster == ""
+
+
+def test_nodes_without_a_job_complain_to_their_own_clusters_and_are_no_job() -> None:
+    reporter = Reporter(NO_JOB)
+    lustre = StorageComplaint(storage="Lustre s", node="idle1", first=at(1), last=at(2))
+    told = reporter.of_no_job(at(10), {"b": [], "a": [lustre]}) + reporter.of_no_job(at(20), {"a": [lustre]})
+    assert [(one.cluster, one.job, one.nodes, one.complaints, one.left) for one in told] == [
+        ("a", NO_JOB, None, [lustre], False)
+    ]
+    (other,) = reporter.of_no_job(at(30), {"b": [lustre]})
+    assert other.cluster == "b"
+    assert reporter.gone(at(40)) == []
 
 
 def node_window(text: str, node: str = "node00", rank: int | None = None) -> Window:

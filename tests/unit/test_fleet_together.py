@@ -25,6 +25,9 @@ STOPPED = {"status": "resolved", "resolution": Resolution.STOPPED.value}
         ({"severity": "info", "merged_into": "other"}, Counts.MERGED),
         ({**STOPPED, "published": at(150)}, Counts.STOPPED),
         ({**STOPPED, "published": at(100 + 3600)}, Counts.YES),
+        ({"status": "resolved", "resolution": Resolution.PREEMPTED.value}, Counts.STOPPED),
+        ({"status": "resolved", "resolution": Resolution.OUT_OF_TIME.value}, Counts.STOPPED),
+        ({"status": "resolved", "resolution": Resolution.PREEMPTED.value, "published": at(3700)}, Counts.YES),
     ],
     ids=str,
 )
