@@ -41,6 +41,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     ``order`` is that of its attempt within its ``group`` of workers, by number and beginning. ``errors`` are signatures
     of what those printed who failed. ``key`` is the key of the alert of the first of its series, ``recurs`` how many
     like it there were before. ``failed``: it names for certain who stopped or failed, and the attempt did not go on.
+    ``over`` is why it is over, empty where it is not, ``over_at`` since when (ns).
     """
 
     id: str
@@ -54,6 +55,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     recurs: int
     onset: int = 0
     failed: bool = False
+    over: str = ""
+    over_at: int = 0
 
 
 def likeness(one: Past, other: Past) -> Likeness:
@@ -83,6 +86,8 @@ def past_of(incident: Incident, errors: Sequence[str], group: str, order: tuple[
         recurs=0,
         onset=incident.onset,
         failed=incident.verdict == "supported" and incident.symptom in _STOPS and not goes_on(incident.resolution),
+        over=incident.resolution,
+        over_at=incident.published if incident.resolution else 0,
     )
 
 

@@ -218,7 +218,9 @@ class JobKeeper:
         if len(by_group) > 1:
             now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
             ids = {one.id for one in now}
-            wait_for_others(by_group, [*(one for one in self._state.past if one.id not in ids), *now])
+            past = [*(one for one in self._state.past if one.id not in ids), *now]
+            newest = {group_of(name): self._order(name) for name in sorted(self._attempts, key=self._order)}
+            wait_for_others(by_group, past, newest, max(one.end for one in windows.values()))
         return [
             self._in_series(name, one)
             for name, of in drafts.items()
