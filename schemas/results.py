@@ -704,8 +704,9 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     job stood still, before it failed of that: the classes of threads that say anything, without frames.
     ``clocks`` says whose times were corrected. ``merged_into`` is the incident that it proved to be part of. ``labels``
     are the job's own, by which staff silence; ``recurs`` counts the incidents of earlier attempts of the job that were
-    like it. One of several jobs of a ``cluster`` has the job ``-``, no attempt, and as ``members`` those that it is
-    made of.
+    like it, ``series`` is the id of the first of these, empty where there were none. ``notification_key`` is that of
+    the first revision: of the series, where it was seen by then. One of several jobs of a ``cluster`` has the job
+    ``-``, no attempt, and as ``members`` those that it is made of.
     """
 
     id: str
@@ -741,6 +742,7 @@ class Incident(Record, frozen=True, omit_defaults=True, kw_only=True):
     recurs: int = 0
     members: list[JobIncident] = []
     clocks: list[str] = []
+    series: str = ""
 
 
 class DeadLetter(Record, frozen=True, omit_defaults=True, kw_only=True):

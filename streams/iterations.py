@@ -28,7 +28,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     A line that prints no time has that of one before it: the earliest that it may be. ``timed`` is the latest iteration
     of which it is known when it came, ``untimed`` that of which it is not. ``told`` counts the iterations that were
-    told of, as far as anybody asks.
+    told of, as far as anybody asks. ``pause`` is for how long it once did not move on before it did (ns).
     """
 
     iteration: int | None = None
@@ -41,6 +41,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     timed: int | None = None
     untimed: int | None = None
     told: int = 0
+    pause: int = 0
 
     @property
     def is_timed(self) -> bool:
@@ -69,6 +70,8 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         back = [window for window in moved if self._went_back(window)]
         for window in moved:
             self.time = max(self.time or 0, window.iteration_time or 0)
+        if before[1] is not None and self.time is not None:
+            self.pause = max(self.pause, self.time - before[1])
         for window in windows:
             if window.identity.rank is not None and window.iteration is not None:
                 self.reached[window.identity.rank] = window.iteration

@@ -166,6 +166,7 @@ _PLAIN: dict[str, Any] = {
     "cluster": "",
     "labels": {},
     "recurs": 0,
+    "series": "",
     "members": [],
     "clocks": [],
 }

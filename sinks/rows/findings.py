@@ -123,6 +123,7 @@ def incident_block(incident: Incident, run_id: str) -> Block:
             "cluster": incident.cluster,
             "labels": incident.labels,
             "recurs": incident.recurs,
+            "series": incident.series,
             "member_jobs": [member.job for member in incident.members],
             "member_attempts": [member.attempt for member in incident.members],
             "member_incidents": [member.incident for member in incident.members],

@@ -33,6 +33,9 @@ from streams.view import AttemptView, AttemptWindow
 Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[SuspiciousTemplate]]
 """Suspicious templates by view, onset and suspects; last, signatures that supporting findings point at."""
 
+InSeries = Callable[[Incident, Sequence[str]], Incident]
+"""A revision as one of a series, by it and the signatures of what those printed who failed."""
+
 KEPT_SUPPORT = 20
 CONTEXT_NS = 30_000_000_000
 STANDING_WINDOWS = 9
@@ -40,15 +43,15 @@ _KIN = {STANDSTILL: (STANDSTILL, MEMORY), MEMORY: (STANDSTILL, MEMORY)}
 """Information of which families is context of an incident; that of all others is of their own."""
 
 
-class IncidentBook:
-    """Takes the anomalies of closed windows in order; returns the revisions that they cause.
+def _alone(says: Incident, errors: Sequence[str]) -> Incident:
+    return says
 
-    ``errors`` are by incident the signatures of what those printed who failed, of the last revisions returned.
-    """
+
+class IncidentBook:
+    """Takes the anomalies of closed windows in order; returns the revisions that they cause."""
 
     def __init__(self, state: IncidentBookState) -> None:
         self.state = state
-        self.errors: dict[str, list[str]] = {}
 
     def close(
         self,
@@ -85,10 +88,12 @@ class IncidentBook:
         resumed = [self._resumed(one, view, window) for one in list(self.state.incidents)]
         return [self._draft(one, view, window, suspicious) for one in resumed]
 
-    def end(self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious) -> list[Incident]:
+    def end(
+        self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, in_series: InSeries = _alone
+    ) -> list[Incident]:
         """The attempt is forgotten: its open incidents end, since nothing is heard of it any more."""
         drafts = [self._draft(one, view, window, suspicious, ending=True) for one in list(self.state.incidents)]
-        revisions = self.publish(drafts, window)
+        revisions = self.publish(drafts, window, in_series)
         self.state.incidents = []
         return revisions
 
@@ -175,22 +180,26 @@ class IncidentBook:
         return Draft(incident=incident, says=self._keyed(incident, composed), near_ns=situation.quiet_ns)
 
     def _keyed(self, incident: Open, says: Incident) -> Incident:
-        """Under the attempt's key, which notices have, if it is the first that stands still or fails; else its own."""
+        """Under the key under which staff were told of it, if they were.
+
+        Else under the attempt's, which notices have, if it is the first that stands still or fails, or under its own.
+        """
+        if incident.latest is not None:
+            return msgspec.structs.replace(says, notification_key=incident.latest.notification_key)
         if not self.state.announced and incident.family == STANDSTILL:
             self.state.announced = incident.first
         if self.state.announced == incident.first:
             return says
         return msgspec.structs.replace(says, notification_key=stable_id("notification", says.job, says.id))
 
-    def publish(self, drafts: Sequence[Draft], window: AttemptWindow) -> list[Incident]:
+    def publish(self, drafts: Sequence[Draft], window: AttemptWindow, in_series: InSeries = _alone) -> list[Incident]:
         """Say what changed once it is known which of them prove one; what is over is no longer kept as open."""
         revisions: list[Incident] = []
-        self.errors = {}
         for incident, says in merged_revisions(drafts, self.state.rested):
             if incident.latest is None or differs(incident.latest, says):
                 incident.latest = says
-                self.errors[says.id] = incident.errors
-                revisions.append(says)
+                incident.latest = in_series(says, incident.errors)
+                revisions.append(incident.latest)
         over = [one.incident for one in drafts if one.is_over]
         self.state.incidents = [one for one in self.state.incidents if one not in over]
         if drafts or self.state.rested:

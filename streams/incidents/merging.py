@@ -62,17 +62,20 @@ def _proofs(drafts: Sequence[Draft]) -> dict[str, One]:
     kept = {}
     for draft in drafts:
         into = by_id.get(draft.incident.merged)
-        if into is not None and not _is_against(draft.says, into.says) and not _goes_on_without(draft, into):
+        if into is not None and not _is_against(draft, into) and not _goes_on_without(draft, into):
             kept[draft.says.id] = One(draft.says.id, into.says.id, Proof.SAME_RANKS)
-    found = {
-        name: one for name, one in merged(told, near).items() if not _goes_on_without(by_id[name], by_id[one.stays])
+    return {
+        name: one
+        for name, one in merged(told, near, kept).items()
+        if not _is_against(by_id[name], by_id[one.stays]) and not _goes_on_without(by_id[name], by_id[one.stays])
     }
-    return {**found, **{name: one for name, one in kept.items() if name not in found and one.stays not in found}}
 
 
-def _is_against(one: Incident, other: Incident) -> bool:
-    named, others = ranks_of(one.suspects), ranks_of(other.suspects)
-    return bool(named and others and not named & others)
+def _is_against(part: Draft, whole: Draft) -> bool:
+    """Whether the part names others than the whole, or, where both are alike, somebody whom that does not name."""
+    named, others = ranks_of(part.says.suspects), ranks_of(whole.says.suspects)
+    alike = part.incident.family == whole.incident.family
+    return bool(named and others and not (named <= others if alike else named & others))
 
 
 def _goes_on_without(part: Draft, whole: Draft) -> bool:

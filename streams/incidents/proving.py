@@ -7,19 +7,18 @@ of which other it is part, and goes on by itself again where what blame says lat
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import msgspec
 
-from schemas.results import Anomaly, Incident, Severity
+from schemas.results import Anomaly, Incident
 from streams.incidents.decision import Reason, ranks_of
 from streams.incidents.joining import MEMORY, SLOWDOWN, STANDSTILL
 from streams.incidents.situation import SECOND
 from streams.incidents.standstill import CONTEXT_NS
 
 NUMERICS = "numerics"
-_SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 _TELLS_OF_NUMBERS = re.compile(
     r"\bnan\b|\bnan/inf\b|\bnon-?finite\b|\bnot finite\b|\binf(?:inity)?\b|isnan|isfinite", re.I
 )
@@ -33,7 +32,7 @@ class Proof(Enum):
     GREW_THEN_ENDED = "memory grew, and something has failed for want of memory at its place"
     NUMBERS_THEN_FAILED = "what failed says that numbers are not finite, as they were before"
     FAULT_THEN_FAILED = "hardware reported a fault, and who failed shortly after was on it"
-    SAME_RANKS = "both are of the same ranks"
+    SAME_RANKS = "all whom the one names are named by the other"
     SAME_REASON = "both name nobody for one reason"
 
 
@@ -73,9 +72,12 @@ def one_of(one: Told, other: Told, near_ns: int) -> One | None:
     return _alike(*sorted((one, other), key=_order)) if one.family == other.family else None
 
 
-def merged(told: Sequence[Told], near_ns: int) -> dict[str, One]:
-    """Which incidents proved to be part of which others, by their ids; of a chain each points at its end."""
-    found: dict[str, One] = {}
+def merged(told: Sequence[Told], near_ns: int, kept: Mapping[str, One] | None = None) -> dict[str, One]:
+    """Which incidents proved to be part of which others, by their ids; of a chain each points at its end.
+
+    ``kept`` is what had proved to be so and still is: that goes before what would prove it the other way round.
+    """
+    found: dict[str, One] = dict(kept or {})
     for at, one in enumerate(told):
         for other in told[at + 1 :]:
             proof = one_of(one, other, near_ns)
@@ -90,9 +92,9 @@ def _end(found: dict[str, One], name: str) -> str:
     return name
 
 
-def _order(one: Told) -> tuple[int, int, int, str]:
-    """The graver first, then the earlier."""
-    return _SEVERITIES.index(one.says.severity), one.first, one.says.onset, one.id
+def _order(one: Told) -> tuple[int, str]:
+    """The earlier first: by what never changes, so that which of two stays does not either."""
+    return one.first, one.id
 
 
 def _ranks(one: Told) -> set[int | None]:
@@ -132,14 +134,20 @@ def _numbers_then_failed(numbers: Told, failed: Told, near_ns: int) -> Proof | N
 
 
 def _alike(stays: Told, other: Told) -> One | None:
-    """Two of one family; what the job has lived through is only part of what it has not where hardware is broken."""
-    if stays.family == STANDSTILL and (found := _fault_then_failed(other, stays)):
-        return One(other.id, stays.id, found)
+    """Two of one family; what the job has lived through is only part of what it has not where hardware is broken.
+
+    Where each names somebody whom the other does not, both stay: no suspect is lost.
+    """
+    for fault, failed in ((stays, other), (other, stays)):
+        if fault.family == STANDSTILL and (found := _fault_then_failed(fault, failed)):
+            return One(fault.id, failed.id, found)
     if Reason.SURVIVED.value in (stays.says.reason, other.says.reason):
         return None
     named, others = _ranks(stays), _ranks(other)
-    if named & others:
+    if others and others <= named:
         return One(other.id, stays.id, Proof.SAME_RANKS, earlier=True)
+    if named and named < others:
+        return One(stays.id, other.id, Proof.SAME_RANKS, earlier=True)
     same = not named and not others and stays.says.reason == other.says.reason
     return One(other.id, stays.id, Proof.SAME_REASON, earlier=True) if same and _same_place(stays, other) else None
 

@@ -39,8 +39,10 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered of an incident: whom and what it was about, and what came before it.
 
     ``order`` is that of its attempt within its ``group`` of workers, by number and beginning. ``errors`` are signatures
-    of what those printed who failed. ``key`` is the key of the alert of the first of its series, ``recurs`` how many
-    like it there were before. ``failed``: it names for certain who stopped or failed, and the attempt did not go on.
+    of what those printed who failed. ``key`` is the key of the alert of the first of its ``series``, which is its id,
+    empty where this is it; ``recurs`` is how many like it there were before. ``failed``: it names for certain who
+    stopped or failed, and the attempt did not go on. ``over`` is why it is over, empty where it is not, ``over_at``
+    since when (ns).
     """
 
     id: str
@@ -54,6 +56,9 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     recurs: int
     onset: int = 0
     failed: bool = False
+    series: str = ""
+    over: str = ""
+    over_at: int = 0
 
 
 def likeness(one: Past, other: Past) -> Likeness:
@@ -83,13 +88,16 @@ def past_of(incident: Incident, errors: Sequence[str], group: str, order: tuple[
         recurs=0,
         onset=incident.onset,
         failed=incident.verdict == "supported" and incident.symptom in _STOPS and not goes_on(incident.resolution),
+        over=incident.resolution,
+        over_at=incident.published if incident.resolution else 0,
     )
 
 
 def with_series(incident: Incident, one: Past, past: Sequence[Past]) -> tuple[Incident, list[Past]]:
-    """The incident with how many of earlier attempts were like it, under the key of the first of these.
+    """The incident with how many of earlier attempts were like it, and which of these was the first.
 
     Returns it, and what is remembered from now on. What pages nobody, or is part of another, is no part of a series.
+    It has the key of the series where its first revision is like it; the key under which staff were told never changes.
     """
     others = [other for other in past if other.id != one.id]
     if incident.severity == "info" or incident.merged_into:
@@ -98,6 +106,7 @@ def with_series(incident: Incident, one: Past, past: Sequence[Past]) -> tuple[In
     like = [other for other in earlier if likeness(other, one) in RECURS]
     if like:
         last = max(like, key=lambda other: (other.order, other.recurs, other.id))
-        one = msgspec.structs.replace(one, key=last.key, recurs=last.recurs + 1)
-    said = msgspec.structs.replace(incident, notification_key=one.key, recurs=one.recurs)
+        one = msgspec.structs.replace(one, key=last.key, recurs=last.recurs + 1, series=last.series or last.id)
+    key = one.key if incident.revision == 1 else incident.notification_key
+    said = msgspec.structs.replace(incident, notification_key=key, recurs=one.recurs, series=one.series)
     return said, [*others, one][-MOST_PAST:]

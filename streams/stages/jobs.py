@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -181,8 +181,8 @@ class JobKeeper:
             attempt = self._attempts[name]
             if attempt.state.idle > self._config.idle_windows:
                 window = self._contrasted(attempt.state.view, windows[name])
-                revisions = attempt.incidents.end(attempt.state.view, window, partial(self._suspicious, window))
-                ended += [self._in_series(name, one) for one in revisions]
+                suspicious, in_series = partial(self._suspicious, window), partial(self._in_series, name)
+                ended += attempt.incidents.end(attempt.state.view, window, suspicious, in_series)
                 del self._attempts[name]
                 self._templates.forget(name)
         return ended
@@ -218,11 +218,13 @@ class JobKeeper:
         if len(by_group) > 1:
             now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
             ids = {one.id for one in now}
-            wait_for_others(by_group, [*(one for one in self._state.past if one.id not in ids), *now])
+            past = [*(one for one in self._state.past if one.id not in ids), *now]
+            newest = {group_of(name): self._order(name) for name in sorted(self._attempts, key=self._order)}
+            wait_for_others(by_group, past, newest, max(one.end for one in windows.values()))
         return [
-            self._in_series(name, one)
+            one
             for name, of in drafts.items()
-            for one in self._attempts[name].incidents.publish(of, windows[name])
+            for one in self._attempts[name].incidents.publish(of, windows[name], partial(self._in_series, name))
         ]
 
     def _other_groups(self, name: str) -> list[AttemptView]:
@@ -230,13 +232,12 @@ class JobKeeper:
         others = [one.state.view for other, one in self._attempts.items() if group_of(other) != group_of(name)]
         return [view for view in others if view.superseded is None]
 
-    def _in_series(self, name: str, incident: Incident) -> Incident:
+    def _in_series(self, name: str, incident: Incident, errors: Sequence[str]) -> Incident:
         """The revision with how often earlier attempts of the same workers had one like it."""
-        errors = self._attempts[name].incidents.errors.get(incident.id, [])
         said, self._state.past = with_series(incident, self._remembered(name, incident, errors), self._state.past)
         return said
 
-    def _remembered(self, name: str, incident: Incident, errors: list[str]) -> Past:
+    def _remembered(self, name: str, incident: Incident, errors: Sequence[str]) -> Past:
         return past_of(incident, errors, group_of(name), self._order(name))
 
     def _contrasted(self, view: AttemptView, window: AttemptWindow) -> AttemptWindow:

@@ -6,6 +6,7 @@ import pytest
 from detection_support import S, anomaly
 from incident_support import told
 
+from schemas.results import Severity
 from streams.incidents.decision import Reason
 from streams.incidents.proving import One, Proof, Told, merged, one_of
 
@@ -77,12 +78,16 @@ FAULT = told("fault", "standstill", severity="warning", reason=Reason.SURVIVED, 
             None,
         ),
         # Two of one kind.
-        (told("a", "slowdown", [3]), told("b", "slowdown", [3, 4], onset=90), ("b", "a", Proof.SAME_RANKS)),
+        (told("a", "slowdown", [3]), told("b", "slowdown", [3], onset=90), ("b", "a", Proof.SAME_RANKS)),
+        # No suspect is lost by it.
+        (told("a", "slowdown", [3]), told("b", "slowdown", [3, 4], onset=90), ("a", "b", Proof.SAME_RANKS)),
+        (told("a", "slowdown", [3, 4]), told("b", "slowdown", [3], onset=90), ("b", "a", Proof.SAME_RANKS)),
+        (told("a", "slowdown", [3, 5]), told("b", "slowdown", [3, 4], onset=90), None),
         (told("a", "slowdown", [3]), told("b", "slowdown", [11], onset=90), None),
         (
             told("a", "slowdown", [3], severity="warning"),
             told("b", "slowdown", [3], onset=90),
-            ("a", "b", Proof.SAME_RANKS),
+            ("b", "a", Proof.SAME_RANKS),
         ),
         (
             told("a", "slowdown", reason=Reason.ROTATING),
@@ -116,3 +121,24 @@ def test_proofs_never_go_round() -> None:
     assert {proof.stays for proof in proofs.values()} == {"hang"}
     assert set(proofs) == set("abcdef")
     assert isinstance(next(iter(proofs.values())), One)
+
+
+@pytest.mark.parametrize("severities", [("warning", "critical"), ("critical", "warning"), ("critical", "critical")])
+def test_which_of_two_stays_does_not_hang_on_how_grave_they_are_at_the_moment(
+    severities: tuple[Severity, Severity],
+) -> None:
+    one, other = (
+        told(name, "standstill", [1], severity=severity) for name, severity in zip("xy", severities, strict=True)
+    )
+    assert {name: proof.stays for name, proof in merged([other, one], NEAR).items()} == {"y": "x"}
+
+
+def test_what_was_part_of_another_stays_it_and_goes_with_it() -> None:
+    one, other = told("x", "slowdown", [5]), told("y", "slowdown", [5], onset=50)
+    kept = {"x": One("x", "y", Proof.SAME_RANKS)}
+    assert {name: proof.stays for name, proof in merged([one, other], NEAR, kept).items()} == {"x": "y"}
+    hang = told("hang", "standstill", [5], onset=110)
+    assert {name: proof.stays for name, proof in merged([one, other, hang], NEAR, kept).items()} == {
+        "x": "hang",
+        "y": "hang",
+    }

@@ -56,8 +56,9 @@ def crashed(number: int, ranks: Sequence[int] = (2,), **changes: Any) -> Inciden
 def series(*incidents: tuple[Incident, str], group: str = "") -> list[tuple[int, str]]:
     known: list[Past] = []
     found = []
-    for number, (incident, errors) in enumerate(incidents):
-        said, known = with_series(incident, past_of(incident, errors.split(), group, (number, 0)), known)
+    for incident, errors in incidents:
+        order = (int(incident.attempt), 0)
+        said, known = with_series(incident, past_of(incident, errors.split(), group, order), known)
         found.append((said.recurs, said.notification_key))
         known = msgspec.json.decode(msgspec.json.encode(known), type=list[Past])
         assert len(known) <= MOST_PAST
@@ -76,8 +77,9 @@ def test_another_failure_in_between_is_no_recurrence_and_breaks_no_series() -> N
 
 
 def test_revisions_of_one_incident_count_once_and_what_pages_nobody_never() -> None:
-    twice = series((crashed(0), "e"), (crashed(1, []), ""), (crashed(1), "e"), (crashed(1), "e"))
-    assert twice == [(0, "k0"), (0, "k1"), (1, "k0"), (1, "k0")]
+    revised = crashed(1, revision=2)
+    twice = series((crashed(0), "e"), (crashed(1), "e"), (revised, "e"), (revised, "e"))
+    assert twice == [(0, "k0"), (1, "k0"), (1, "k1"), (1, "k1")]
     assert series((crashed(0), "e"), (crashed(0, severity="info"), "e"), (crashed(2), "e"))[-1] == (0, "k2")
     assert series((crashed(0), "e"), (crashed(1, merged_into="i0"), "e"))[-1] == (0, "k1")
 
@@ -115,3 +117,26 @@ def test_a_job_that_fails_alike_in_each_attempt_is_one_alert_and_each_incident_s
     keys = [one.notification_key for one in found]
     assert keys[0] == keys[1] == keys[3] != keys[2]
     assert [one.status for one in found[:3]] == ["resolved"] * 3
+
+
+def test_a_series_is_told_by_its_first_and_no_key_changes_once_staff_were_told() -> None:
+    """An incident that names nobody at first has a key of its own; the next one has that of the series again."""
+    script = Script("hangs")
+    for number in range(3):
+        zero, attempt = 100.0 * number, str(number)
+        script.start(8, zero + 0.2, attempt)
+        script.train(8, 1, 30, attempt=attempt, zero=zero + 1)
+        script.alive(8, int(zero) + 1, int(zero) + 95, attempt=attempt)
+        # Of the second attempt stacks come late.
+        script.stacks(8, range(int(zero) + (80 if number == 1 else 35), int(zero) + 95, 5), 5, attempt)
+    log = written_log(script.recording)
+    run(log)
+    by_attempt: dict[str, list[Incident]] = {}
+    for one in sorted(records(log, "incidents"), key=lambda one: (one.published, one.revision)):
+        by_attempt.setdefault(one.attempt, []).append(one)
+    keys = {attempt: {one.notification_key for one in told} for attempt, told in by_attempt.items()}
+    assert [len(of) for of in keys.values()] == [1, 1, 1]
+    assert keys["0"] == keys["2"] != keys["1"]
+    first = by_attempt["0"][0].id
+    assert [(told[-1].recurs, told[-1].series) for told in by_attempt.values()] == [(0, ""), (1, first), (2, first)]
+    assert by_attempt["1"][0].suspects == []
