@@ -48,8 +48,8 @@ def notice_line(notice: Notice) -> Text:
 
 def closed_line(notice: Notice, time: int) -> Text:
     """The last word on a notice that nothing followed up to ``time``."""
-    text = f"job {notice.job}: no incident followed the early notice of {moment(notice.time)} ({notice.rule}): "
-    return Text(f"{moment(time)}  NOTICE OVER  {printable(text)}the job lived through it")
+    told = f"the early notice of {moment(notice.time)} ({notice.rule})"
+    return Text(f"{moment(time)}  NOTICE OVER  {printable(f'job {notice.job}: nothing that pages followed {told}')}")
 
 
 def meta_line(alert: MetaAlert) -> Text:
