@@ -32,7 +32,7 @@ from rankwatch.signals import stopping
 from rankwatch.silenced import SilencedFeed, dimmed, silence_json
 from rankwatch.silences import now_ns
 from rankwatch.text import console, printable, stack_lines
-from rankwatch.text_fleet import fleet_lines
+from rankwatch.text_fleet import fleet_lines, is_fleet
 from schemas.entries import read_entry
 from schemas.meta import WATCHDOG, MetaAlert
 from schemas.ports import Entry
@@ -171,10 +171,11 @@ class Feed:
 
 
 def _told_at(record: Incident | Notice) -> tuple[int, int, tuple[int, str, str, int]]:
-    """By time; notices come before what may adopt them, and what is part of another hands it what it adopted before."""
+    """By time: notices, then what may adopt them, parts before what they are part of, which is known by them."""
     if isinstance(record, Notice):
         return record.time, 0, (0, record.job, record.id, 0)
-    return record.published, 1 if record.merged_into else 2, publication(record)
+    place = 1 if record.merged_into else 3 if is_fleet(record) else 2
+    return record.published, place, publication(record)
 
 
 def run(arguments: argparse.Namespace) -> int:

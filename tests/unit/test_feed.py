@@ -59,6 +59,14 @@ def test_an_incident_says_what_where_since_when_who_how_sure_and_what_next(capsy
     assert line.endswith("  i1 revision 1")
 
 
+def test_it_says_of_what_it_is_part_and_that_it_was_there_before(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "it proved to be part of another incident"
+    over = {"status": "resolved", "severity": "info", "resolution": why, "merged_into": "i9"}
+    lines = shown(capsys, [support.incident(1, recurs=2, stacks=[])], [support.incident(2, **over, stacks=[])])
+    assert "; 2 earlier attempts had one like it; next: " in lines[0]
+    assert f": {why}, i9]" in lines[1]
+
+
 def test_a_notice_is_said_once_and_the_incident_says_that_it_adopts_it(capsys: pytest.CaptureFixture[str]) -> None:
     again = msgspec.structs.replace(NOTICE, id="n2", rule="collective_timeout", time=T0 + 1)
     plain = {"stacks": []}
