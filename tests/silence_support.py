@@ -124,3 +124,19 @@ TOGETHER: list[tuple[str, dict[str, Any], set[str], list[str], Why]] = [
     ("it has no members left", {"members": []}, set(), ["job=run-7"], Why.OTHER),
 ]
 """What is called what: how one of two jobs differs, which of these hang or are not known, what is asked for."""
+
+
+def several(changes: dict[str, Any]) -> Incident:
+    """The incident of two jobs."""
+    return msgspec.structs.replace(INCIDENT, **{**FLEET, "id": "f", "labels": {}, **changes})
+
+
+def members(told: set[str]) -> list[Incident]:
+    """What it is made of: each crashes in another team, who is told of hangs; with ``gone`` there is but one."""
+    found = [
+        msgspec.structs.replace(
+            INCIDENT, job=job, id=job, symptom="hang" if job in told else "crash", labels={"team": team}
+        )
+        for job, team in (("run-7", "speech"), ("run-8", "vision"))
+    ]
+    return found[:1] if "gone" in told else found

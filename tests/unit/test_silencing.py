@@ -6,7 +6,7 @@ import time
 
 import msgspec
 import pytest
-from silence_support import CASES, FLEET, HOUR, INCIDENT, NOW, TOGETHER, silence, suspects
+from silence_support import CASES, HOUR, INCIDENT, NOW, TOGETHER, members, several, silence, suspects
 
 from schemas.codec import encode, headers
 from schemas.ports import Entry
@@ -43,27 +43,20 @@ def test_every_reason_is_reached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "hangs", "asked", "why"), [case[1:] for case in TOGETHER], ids=[c[0] for c in TOGETHER]
+    ("changes", "told", "asked", "why"), [case[1:] for case in TOGETHER], ids=[c[0] for c in TOGETHER]
 )
 def test_one_of_several_jobs_is_silenced_while_each_that_it_is_made_of_is(
-    changes: dict[str, object], hangs: set[str], asked: list[str], why: Why
+    changes: dict[str, object], told: set[str], asked: list[str], why: Why
 ) -> None:
-    whole = msgspec.structs.replace(INCIDENT, **{**FLEET, "labels": {}, **changes})
-    told = [
-        msgspec.structs.replace(
-            INCIDENT, job=job, id=job, symptom="hang" if job in hangs else "crash", labels={"team": team}
-        )
-        for job, team in (("run-7", "speech"), ("run-8", "vision"))
-    ]
-    members = {(one.job, one.id): labels_of(one) for one in told if "gone" not in hangs or one.id != "run-8"}
+    whole, known = several(changes), {(one.job, one.id): labels_of(one) for one in members(told)}
     silences = [silence(text, id=text, ends=NOW + HOUR - at) for at, text in enumerate(asked)]
     for order in (silences, silences[::-1]):
-        verdict = silenced_with(whole, members, order, NOW)
+        verdict = silenced_with(whole, known, order, NOW)
         assert verdict.why is why
         assert (verdict.silence is not None) is (why in (Why.SILENCED, Why.MEMBERS_SILENCED))
         if why is Why.MEMBERS_SILENCED:
             assert verdict.silence == silences[-1], "that which ends first"
-    assert silenced_with(whole, members, silences, NOW + HOUR).silence is None
+    assert silenced_with(whole, known, silences, NOW + HOUR).silence is None
 
 
 @pytest.mark.parametrize(
