@@ -1,4 +1,8 @@
-"""Which early notice becomes which incident: a notice is one alert with what follows it, and none stays unexplained."""
+"""Which early notice becomes which incident: a notice is one alert with what follows it, and none stays unexplained.
+
+What a notice tells of has stopped or failed. So only an incident that stands still or fails, is open and began near the
+notice adopts it, never one that pages nobody; what proved to be part of another hands its notice on to that one.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,18 @@ from typing import TypeVar
 import msgspec
 
 from schemas.results import Incident, Notice
+from streams.incidents.decision import Reason
 
 SECOND = 1_000_000_000
 FOLLOWS_NS = 180 * SECOND
 """How long after a notice an incident of its attempt may still be what it told of."""
 NEAR_NS = 60 * SECOND
-"""How far from an incident a notice of its job may lie whose attempt is not known for certain."""
+"""How far before or after a notice what it told of may have begun, or may have become what it is."""
 REMEMBERED = 10_000
-"""Attempts of which it is known what was said last."""
+"""Attempts of which it is known what was said last, and incidents that are open."""
 
+_STOPS = ("hang", "crash", "memory")
+_GROWS = frozenset({Reason.MEMORY_GROWS.value, Reason.MEMORY_OF_ALL_GROWS.value, Reason.DEVICE_MEMORY_GROWS.value})
 
 V = TypeVar("V")
 
@@ -25,7 +32,8 @@ class Word(Enum):
     """What to do with a notice."""
 
     NEW = "an alert of its own until an incident adopts it"
-    KNOWN = "the attempt has a notice that waits, or an incident that is open"
+    WAITS = "the attempt has a notice already that waits for its incident"
+    OPEN = "an incident is open that tells of it"
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -35,12 +43,21 @@ class Waiting(msgspec.Struct, frozen=True):
     last: int
 
 
+class Standing(msgspec.Struct, frozen=True):
+    """An open incident that stands still or fails, under which names it is found, and since when it is so severe."""
+
+    incident: Incident
+    names: tuple[str, ...]
+    since: int
+
+
 class Adoption:
     """Follows notices and incidents in the order of reading; time is event time throughout."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, Waiting] = {}
-        self._open: dict[str, dict[str, Incident]] = {}
+        self._standing: dict[str, Standing] = {}
+        self._named: dict[str, dict[str, None]] = {}
         self._adopted: dict[str, Notice] = {}
 
     def heard(self, notice: Notice) -> Word:
@@ -49,33 +66,31 @@ class Adoption:
         waiting = self._waiting.get(key)
         if waiting is not None:
             self._waiting[key] = Waiting(waiting.notice, max(waiting.last, notice.time))
-            return Word.KNOWN
+            return Word.WAITS
         if self.incident_of(notice) is not None:
-            return Word.KNOWN
+            return Word.OPEN
         remember(self._waiting, key, Waiting(notice, notice.time))
         return Word.NEW
 
     def incident_of(self, notice: Notice) -> Incident | None:
-        """The incident that is open and has the notice's alert, or null."""
-        known = self._open.get(notice.notification_key) or self._open.get(_attempt(notice.job, notice.attempt)) or {}
-        return next(iter(known.values()), None)
+        """The open incident that tells of what the notice does, or null."""
+        names = (notice.notification_key, attempt_name(notice.job, notice.attempt))
+        known = [self._standing[one] for name in names for one in self._named.get(name, ())]
+        return next((one.incident for one in known if tells_of(one, notice)), None)
 
     def followed(self, incident: Incident) -> Notice | None:
         """An incident came: returns the notice that it adopts, now or with an earlier revision."""
-        names = (incident.notification_key, _attempt(incident.job, incident.attempt.rpartition("/")[2]))
-        keys = [name for name in names if name]
-        for key in keys:
-            known = self._open.pop(key, {})
-            known.pop(incident.id, None)
-            if incident.status == "open":
-                known[incident.id] = incident
-            if known:
-                remember(self._open, key, known)
-        if incident.id in self._adopted:
-            return self._adopted[incident.id]
-        found = [key for key, one in self._waiting.items() if key in keys or _told_of(one.notice, incident, keys)]
-        notices = [self._waiting.pop(key).notice for key in found]
-        adopted = min(notices, key=lambda one: one.time, default=None)
+        standing = self._stand(incident)
+        adopted = self._adopted.get(incident.id)
+        if adopted is None and _of_a_stop(incident) and (stops(incident) or incident.merged_into):
+            found = [key for key, one in self._waiting.items() if adopts(standing, one.notice, incident)]
+            notices = [self._waiting.pop(key).notice for key in found]
+            adopted = min(notices, key=lambda one: (one.time, one.id), default=None)
+        if adopted is not None and incident.merged_into:
+            self._adopted.pop(incident.id, None)
+            if incident.merged_into not in self._adopted:
+                remember(self._adopted, incident.merged_into, adopted)
+            return None
         if adopted is not None:
             remember(self._adopted, incident.id, adopted)
         return adopted
@@ -85,19 +100,75 @@ class Adoption:
         over = [key for key, one in self._waiting.items() if one.last + FOLLOWS_NS <= time]
         return [self._waiting.pop(key).notice for key in over]
 
+    def _stand(self, incident: Incident) -> Standing:
+        """Take a revision in; returns how the incident stands with it, also where it does not."""
+        before = self._forget(incident.id)
+        same = before is not None and before.incident.severity == incident.severity
+        since = before.since if before is not None and same else incident.published
+        standing = Standing(incident, names_of(incident), since)
+        if incident.status == "open" and stops(incident):
+            self._standing[incident.id] = standing
+            for name in standing.names:
+                self._named.setdefault(name, {})[incident.id] = None
+            if len(self._standing) > REMEMBERED:
+                self._forget(next(iter(self._standing)))
+        return standing
 
-def _told_of(notice: Notice, incident: Incident, keys: list[str]) -> bool:
-    """Whether a notice under another key told of this incident.
+    def _forget(self, incident: str) -> Standing | None:
+        standing = self._standing.pop(incident, None)
+        for name in standing.names if standing is not None else ():
+            self._named[name].pop(incident, None)
+            if not self._named[name]:
+                del self._named[name]
+        return standing
 
-    An attempt that fails as the one before it did keeps that one's key, and what a node says may not know the attempt.
+
+def stops(incident: Incident) -> bool:
+    """Whether it is of a standstill or a failure and pages somebody."""
+    return _of_a_stop(incident) and incident.severity != "info" and not incident.merged_into
+
+
+def _of_a_stop(incident: Incident) -> bool:
+    """Memory that only grows has stopped nothing yet."""
+    return incident.symptom in _STOPS and incident.reason not in _GROWS
+
+
+def tells_of(standing: Standing, notice: Notice) -> bool:
+    """Whether an open incident already tells of what a notice does.
+
+    While a job stands still or has failed, what its ranks print is of that, however late: watchdogs wait for long. What
+    the job may live through, a warning, tells only of what is near it.
     """
-    if _attempt(notice.job, notice.attempt) in keys:
+    begun = min(standing.incident.onset, standing.since)
+    if notice.time < begun - FOLLOWS_NS:
+        return False
+    near = notice.time <= max(standing.incident.onset, standing.since) + FOLLOWS_NS
+    return standing.incident.severity == "critical" or near
+
+
+def adopts(standing: Standing, notice: Notice, incident: Incident) -> bool:
+    """Whether a revision is what a waiting notice told of.
+
+    An attempt that fails as the one before it did keeps that one's key, and what a node says may not know the attempt:
+    then the job and the time decide, for what is still open.
+    """
+    onset = abs(incident.onset - notice.time) <= NEAR_NS
+    if not onset and not notice.time - NEAR_NS <= standing.since <= notice.time + FOLLOWS_NS + NEAR_NS:
+        return False
+    names = (notice.notification_key, attempt_name(notice.job, notice.attempt))
+    if any(name in standing.names for name in names):
         return True
-    near = incident.onset - NEAR_NS <= notice.time <= incident.published + NEAR_NS
-    return notice.job == incident.job and near
+    return notice.job == incident.job and incident.status == "open" and incident.onset <= notice.time + NEAR_NS
 
 
-def _attempt(job: str, attempt: str) -> str:
+def names_of(incident: Incident) -> tuple[str, ...]:
+    """Under what notices know it: the key of its alert, where it has one, and its attempt, whatever the group."""
+    names = (incident.notification_key, attempt_name(incident.job, incident.attempt.rpartition("/")[2]))
+    return tuple(name for name in names if name)
+
+
+def attempt_name(job: str, attempt: str) -> str:
+    """One text for both, which no other job and attempt have."""
     return f"{len(job)}:{job}|{attempt}"
 
 

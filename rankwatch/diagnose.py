@@ -83,9 +83,17 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     @property
     def pages(self) -> bool:
-        """Whether any incident is critical or a warning, and not silenced."""
+        """Whether any incident pages somebody: critical or a warning, part of no other of its job, and not silenced.
+
+        That of a job which is part of one of several jobs pages all the same: each job has staff of its own.
+        """
         silenced = self.silenced
-        return any(one.severity in ("critical", "warning") and one.id not in silenced for one in self.incidents)
+        return any(pages(one) and one.id not in silenced for one in self.incidents)
+
+
+def pages(incident: Incident) -> bool:
+    """Whether it is one to wake somebody for; what proved to be part of another of its job is not."""
+    return incident.severity in ("critical", "warning") and not incident.merged_into
 
 
 def diagnose(

@@ -32,7 +32,7 @@ from rankwatch.signals import stopping
 from rankwatch.silenced import SilencedFeed, dimmed, silence_json
 from rankwatch.silences import now_ns
 from rankwatch.text import console, printable, stack_lines
-from rankwatch.text_fleet import fleet_lines
+from rankwatch.text_fleet import fleet_lines, is_fleet
 from schemas.entries import read_entry
 from schemas.meta import WATCHDOG, MetaAlert
 from schemas.ports import Entry
@@ -48,7 +48,7 @@ from streams.silencing import TOPIC as SILENCES
 TOPICS = ("incidents", "notices", "meta")
 WAIT_S = 0.5
 
-Told = Incident | Notice | MetaAlert
+Published = Incident | Notice | MetaAlert
 
 
 class Feed:
@@ -71,15 +71,16 @@ class Feed:
         self._repeated = Repeated()
 
     def show(self, found: Sequence[tuple[str, Entry]]) -> None:
-        """Show what arrived together, in order of publication, and what is no longer silenced."""
+        """Show what arrived together, in the order in which it was told, and what is no longer silenced."""
         for why in self._silenced.take(entry for topic, entry in found if topic == SILENCES):
             say(f"{SILENCES}: {why}")
         found = [(topic, entry) for topic, entry in found if topic != SILENCES]
         records = [record for topic, entry in found if (record := self._read(topic, entry)) is not None]
-        for notice in [record for record in records if isinstance(record, Notice)]:
-            self._notice(notice)
-        for incident in sorted((one for one in records if isinstance(one, Incident)), key=publication):
-            self._incident(incident)
+        for record in sorted((one for one in records if not isinstance(one, MetaAlert)), key=_told_at):
+            if isinstance(record, Notice):
+                self._notice(record)
+            else:
+                self._incident(record)
         for incident in self._silenced.over():
             self._say(incident, None)
         alerts = [one for one in records if isinstance(one, MetaAlert)]
@@ -97,12 +98,12 @@ class Feed:
             self._alert(alert)
 
     @staticmethod
-    def _read(topic: str, entry: Entry) -> Told | None:
+    def _read(topic: str, entry: Entry) -> Published | None:
         read = read_entry(entry, topic, -1, "feed")
         if isinstance(read, DeadLetter):
             say(f"{topic}, offset {entry.offset}: {read.reason}")
             return None
-        record: Told = read[1]
+        record: Published = read[1]
         return record
 
     def _incident(self, incident: Incident) -> None:
@@ -135,7 +136,7 @@ class Feed:
 
     def _notice(self, notice: Notice) -> None:
         # One alert an attempt: the incident that follows adopts it.
-        if self._adoption.heard(notice) is Word.KNOWN:
+        if self._adoption.heard(notice) is not Word.NEW:
             return
         silence = self._silenced.of_notice(notice)
         if self._as_json:
@@ -167,6 +168,14 @@ class Feed:
     @staticmethod
     def _print_json(kind: str, value: dict[str, Any]) -> None:
         print(json.dumps({"kind": kind, **value}), flush=True)
+
+
+def _told_at(record: Incident | Notice) -> tuple[int, int, tuple[int, str, str, int]]:
+    """By time: notices, then what may adopt them, parts before what they are part of, which is known by them."""
+    if isinstance(record, Notice):
+        return record.time, 0, (0, record.job, record.id, 0)
+    place = 1 if record.merged_into else 3 if is_fleet(record) else 2
+    return record.published, place, publication(record)
 
 
 def run(arguments: argparse.Namespace) -> int:

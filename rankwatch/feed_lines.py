@@ -8,10 +8,10 @@ import msgspec
 from rich.text import Text
 
 from rankwatch.text import COLOUR, how_sure, others, printable, since, suspect_line, where
-from rankwatch.text_fleet import whose
+from rankwatch.text_fleet import is_fleet, whose
 from schemas.meta import MetaAlert
 from schemas.results import Incident, Notice
-from streams.incidents.resolution import said_status
+from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.incidents.wording import said_symptom
 from streams.report import as_json, moment
 
@@ -30,6 +30,7 @@ def incident_line(incident: Incident, adopted: Notice | None) -> Text:
         *(f"suspect {suspect_line(one)}" for one in incident.suspects),
         *(f"{label} {ranks}" for label, ranks in others(incident)),
         how_sure(incident).rpartition("; area")[0],
+        said_recurrence(incident.recurs),
         f"next: {incident.next_step}",
     ]
     line.append("  " + printable("; ".join(part for part in parts if part)))
@@ -37,7 +38,8 @@ def incident_line(incident: Incident, adopted: Notice | None) -> Text:
         line.append(f"  [adopts the early notice of {moment(adopted.time)}]", style="bold")
     if incident.status == "resolved":
         status = said_status(incident.resolution)
-        line.append(f"  [{status}: {printable(incident.resolution)}]", style="green" if status == "resolved" else "")
+        why = printable(said_resolution(incident.resolution, incident.merged_into))
+        line.append(f"  [{status}: {why}]", style="green" if status == "resolved" else "")
     line.append(f"  {printable(incident.id)} revision {incident.revision}", style="dim")
     return line
 
@@ -49,8 +51,8 @@ def notice_line(notice: Notice) -> Text:
 
 def closed_line(notice: Notice, time: int) -> Text:
     """The last word on a notice that nothing followed up to ``time``."""
-    text = f"job {notice.job}: no incident followed the early notice of {moment(notice.time)} ({notice.rule}): "
-    return Text(f"{moment(time)}  NOTICE OVER  {printable(text)}the job lived through it")
+    told = f"the early notice of {moment(notice.time)} ({notice.rule})"
+    return Text(f"{moment(time)}  NOTICE OVER  {printable(f'job {notice.job}: nothing that pages followed {told}')}")
 
 
 def meta_line(alert: MetaAlert) -> Text:
@@ -67,7 +69,7 @@ def meta_line(alert: MetaAlert) -> Text:
 
 def _of_all(incident: Incident) -> bool:
     """Whether the job, which the line has named already, is all that can be said of where."""
-    return incident.scope.kind == "job" and not incident.suspects
+    return incident.scope.kind == "job" and not incident.suspects and not is_fleet(incident)
 
 
 def _head(time: int, severity: str) -> Text:

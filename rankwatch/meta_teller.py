@@ -9,11 +9,14 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from schemas.codec import encode, headers
+from schemas.meta import MetaAlert
 from schemas.ports import LogError
 from streams.config import StreamConfig
+from streams.ending import say
 from streams.live import LiveStages
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_settings import KafkaSettings
@@ -21,6 +24,8 @@ from streams.worker_meta import Look, WorkerMeta
 
 LOOK_S = 5.0
 """How often it looks."""
+MOST_UNSAID = 100
+"""Alerts that are kept while they cannot be said."""
 
 
 def seen_of(stages: Sequence[LiveStages], trouble: str, now: int | None) -> Look:
@@ -53,15 +58,57 @@ def tell_meta(
 def _tell(
     stages: Sequence[LiveStages], settings: KafkaSettings, trouble: Callable[[], str], follows_clock: bool
 ) -> None:
-    meta, log, pause = WorkerMeta(f"{socket.gethostname()}-{os.getpid()}"), KafkaLog(settings), threading.Event()
+    meta, teller = WorkerMeta(f"{socket.gethostname()}-{os.getpid()}"), Teller(lambda: KafkaLog(settings))
+    pause, failed = threading.Event(), ""
     while not pause.wait(LOOK_S):
         now = time.time_ns()
-        alerts = meta.look(now, seen_of(stages, trouble(), now if follows_clock else None))
         try:
-            for alert in alerts:
-                log.append("meta", alert.cluster.encode(), encode(alert), headers("meta"), now)
-            if alerts:
-                log.flush()
-        except LogError:
-            # What could not be said now is said again while it lasts, by another client.
-            log = KafkaLog(settings)
+            teller.tell(meta.look(now, seen_of(stages, trouble(), now if follows_clock else None)), now)
+        except Exception as error:
+            # It is the stages that count: they go on, and the watchdog's beats tell that they do.
+            if failed != (failed := f"{type(error).__name__}: {error}"):
+                say(f"what this worker knows of itself cannot be told: {failed}")
+
+
+class Sink(Protocol):
+    """What it says alerts into."""
+
+    def append(self, topic: str, key: bytes, value: bytes, headers: Mapping[str, str], time: int) -> object:
+        """Append a record."""
+
+    def flush(self) -> None:
+        """Wait until it is safe."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Teller:
+    """Appends alerts through a client of its own; what was not safe when that failed goes through the next one."""
+
+    def __init__(self, opened: Callable[[], Sink]) -> None:
+        self._open = opened
+        self._log: Sink | None = None
+        self._unsaid: dict[str, MetaAlert] = {}
+
+    def tell(self, alerts: Sequence[MetaAlert], now: int) -> None:
+        """Say these (ns), and what could not be said before. Of each alert only its last word."""
+        self._unsaid |= {alert.id: alert for alert in alerts}
+        for name in list(self._unsaid)[:-MOST_UNSAID]:
+            del self._unsaid[name]
+        if not self._unsaid:
+            return
+        try:
+            self._log = self._log or self._open()
+            for alert in self._unsaid.values():
+                self._log.append("meta", alert.cluster.encode(), encode(alert), headers("meta"), now)
+            self._log.flush()
+        except BaseException as error:
+            # A client that has failed may never be of use again, and would hold its connections and threads.
+            failed, self._log = self._log, None
+            if failed is not None:
+                failed.close()
+            if not isinstance(error, LogError):
+                raise
+        else:
+            self._unsaid.clear()

@@ -95,7 +95,7 @@ class Repeated:
 
 def _alert(since: int, now: int, text: str, *, firing: bool) -> MetaAlert:
     return MetaAlert(
-        id=meta_id(NAME, "", "pipeline", since),
+        id=meta_id(NAME, "pipeline", since),
         name=NAME,
         subject="pipeline",
         status="firing" if firing else "resolved",

@@ -7,22 +7,24 @@ from typing import Any
 
 from rich.text import Text
 
+from schemas.identity import NO_JOB
 from schemas.ports import Entry
 from schemas.results import Incident, Notice
 from schemas.silences import Silence
 from streams.report import moment
-from streams.silencing import Why, judged, kept, silence_of, silenced_by
+from streams.silencing import Labels, Why, judged, kept, labels_of, silence_of, silenced_with
 
 REMEMBERED = 10_000
-"""Silenced incidents that are shown once their silence is over."""
+"""Silenced incidents that are shown once their silence is over, and those of which it is known what silences them."""
 
 
 def silences_at(incidents: Iterable[Incident], silences: Sequence[Silence], ended: int) -> dict[str, Silence]:
     """By incident the silence that holds: at a run's end (ns) for those still open, else when they were resolved."""
-    found = {}
+    found, incidents = {}, list(incidents)
+    members = {(one.job, one.id): labels_of(one) for one in incidents if one.job != NO_JOB} if silences else {}
     for incident in incidents:
         at = max(incident.published, ended) if incident.status == "open" else incident.published
-        silence = silenced_by(incident, silences, at).silence
+        silence = silenced_with(incident, members, silences, at).silence
         if silence is not None:
             found[incident.id] = silence
     return found
@@ -58,6 +60,7 @@ class SilencedFeed:
         self._clock = clock
         self._latest = 0
         self._hidden: dict[str, Incident] = {}
+        self._members: dict[tuple[str, str], Labels] = {}
 
     def take(self, entries: Iterable[Entry]) -> list[str]:
         """Take in what the topic of silences brings; returns why some of it was none."""
@@ -71,8 +74,9 @@ class SilencedFeed:
         self._latest = max(self._latest, incident.published)
         self._hidden.pop(incident.id, None)
         # A silence that has just begun also holds for the window that closed before it.
+        self._note(incident)
         times = (incident.published, self._now())
-        found = [silenced_by(incident, self._silences, at).silence for at in times]
+        found = [self._held(incident, at) for at in times]
         silence = found[0] or found[1]
         if silence is not None and incident.status == "open":
             self._hidden[incident.id] = incident
@@ -92,10 +96,21 @@ class SilencedFeed:
         if not self._hidden:
             return []
         now = self._now()
-        shown = [one for one in self._hidden.values() if silenced_by(one, self._silences, now).silence is None]
+        shown = [one for one in self._hidden.values() if self._held(one, now) is None]
         for incident in shown:
             del self._hidden[incident.id]
         return sorted(shown, key=lambda one: (one.published, one.id))
+
+    def _note(self, incident: Incident) -> None:
+        """Keep by what it can be silenced, for those of several jobs of which it is part."""
+        key = (incident.job, incident.id)
+        self._members.pop(key, None)
+        self._members[key] = labels_of(incident)
+        if len(self._members) > REMEMBERED:
+            del self._members[next(iter(self._members))]
+
+    def _held(self, incident: Incident, at: int) -> Silence | None:
+        return silenced_with(incident, self._members, self._silences, at).silence
 
     def _now(self) -> int:
         return self._latest if self._clock is None else max(self._clock(), 0)

@@ -15,7 +15,7 @@ from rankwatch.silenced import silence_facts
 from rankwatch.text_compared import print_comparisons
 from rankwatch.text_fleet import fleet_facts, is_fleet, whose
 from rankwatch.text_job import job_line
-from schemas.results import Anomaly, Axis, Incident, Notice, Suspect, SuspiciousTemplate
+from schemas.results import Anomaly, Axis, Incident, Suspect, SuspiciousTemplate
 from streams.compared import comparisons
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.incidents.scope import said_more, said_place, said_ranks_of
@@ -231,8 +231,3 @@ def headline(incident: Incident) -> Text:
         line.append(f"  next: {printable(incident.next_step)}")
     line.append(f"  {incident.id}", style="dim")
     return line
-
-
-def notice_line(notice: Notice) -> str:
-    """An early notice in one line, for a feed."""
-    return f"{moment(notice.time)}  {printable(notice.text)}"

@@ -32,6 +32,9 @@ class MetaAlert(Record, frozen=True, omit_defaults=True, kw_only=True):
     cluster: str = ""
 
 
-def meta_id(name: str, cluster: str, subject: str, since: int) -> str:
-    """The id of the alert of that name and subject that began at ``since`` (ns)."""
-    return stable_id("meta", name, cluster, subject, since)
+def meta_id(name: str, subject: str, since: int) -> str:
+    """The id of the alert of that name and subject that began at ``since`` (ns).
+
+    Not of its cluster, which may become known only while it fires.
+    """
+    return stable_id("meta", name, subject, since)

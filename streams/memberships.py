@@ -52,8 +52,8 @@ class Memberships:
 
 
 def memberships(incidents: Iterable[Incident]) -> Memberships:
-    """Those of these incidents, each with its newest revision."""
+    """Those of these incidents, whatever their order: of two that have one member that published last counts."""
     found = Memberships()
-    for incident in incidents:
+    for incident in sorted(incidents, key=lambda one: (one.published, one.id, one.revision)):
         found.take(incident)
     return found

@@ -124,7 +124,7 @@ class Alerts:
 
     def _alert(self, subject: str, since: int, now: int, cluster: str, status: Status, text: str) -> MetaAlert:
         return MetaAlert(
-            id=meta_id(self._name, cluster, subject, since),
+            id=meta_id(self._name, subject, since),
             name=self._name,
             subject=subject,
             status=status,
@@ -146,7 +146,7 @@ def beat(partition: int, before: int | None, end: int) -> MetaAlert | None:
         return None
     subject = subject_of(partition)
     return MetaAlert(
-        id=meta_id(WATCHDOG, "", subject, time),
+        id=meta_id(WATCHDOG, subject, time),
         name=WATCHDOG,
         subject=subject,
         status="firing",

@@ -13,6 +13,7 @@ from schemas.jobs import JobDescription
 from schemas.ports import Entry, Log
 from schemas.results import Anomaly, DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate, Window
 from streams.job_description import merged
+from streams.memberships import memberships
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
@@ -105,16 +106,26 @@ def difference_json(found: Anomaly) -> dict[str, Any]:
 
 
 def latest(found: Iterator[Incident]) -> list[Incident]:
-    """Each incident's newest revision, the most important first."""
+    """Each incident's newest revision: those of several jobs, each before those that it is made of, then the others.
+
+    Within these the most important first. What pages nobody, as what is no longer of several jobs, stands among others.
+    """
     newest: dict[str, Incident] = {}
     for incident in found:
         newest[incident.id] = incident
-    return sorted(newest.values(), key=_importance)
+    ordered = sorted(newest.values(), key=_importance)
+    known = memberships(ordered)
+    wholes = [one for one in ordered if one.members and one.severity != "info"]
+    parts: dict[str, list[Incident]] = {one.id: [] for one in wholes}
+    others: list[Incident] = []
+    for one in ordered:
+        if one.id not in parts:
+            parts.get(known.of(one), others).append(one)
+    return [*(one for whole in wholes for one in (whole, *parts[whole.id])), *others]
 
 
-def _importance(one: Incident) -> tuple[int, bool, int, int, str]:
-    """Of equally severe ones that of several jobs comes before those that it is made of."""
-    return _SEVERITY[one.severity], not one.members, _VERDICT[one.verdict], one.onset, one.id
+def _importance(one: Incident) -> tuple[int, int, int, str]:
+    return _SEVERITY[one.severity], _VERDICT[one.verdict], one.onset, one.id
 
 
 def moment(time: int) -> str:
@@ -136,7 +147,7 @@ def as_json(incident: Incident, fleet: str = "") -> dict[str, Any]:
         "victims": {**empty, **plain.get("victims", {})},
         "missing": {**empty, **plain.get("missing", {})},
         "unobserved": {**empty, **plain.get("unobserved", {})},
-        "scope": {"ranks": "", "nodes": [], "devices": [], "groups": [], **plain["scope"]},
+        "scope": {**_SCOPE, **plain["scope"]},
         "templates": [_template_json(template) for template in incident.templates],
         "evidence": [_evidence_json(piece) for piece in incident.evidence],
         "stacks": [_stacks_json(kind) for kind in incident.stacks],
@@ -172,9 +183,11 @@ _PLAIN: dict[str, Any] = {
 }
 """Keys taken over as they are, with what stands where the record leaves them out."""
 
+_SCOPE: dict[str, Any] = {"ranks": "", "nodes": [], "devices": [], "groups": [], "switches": [], "left_out": 0}
+
 
 def _suspect_json(suspect: Suspect) -> dict[str, Any]:
-    names = ("rank", "node", "role", "coordinates", "device", "score", "why", "kind")
+    names = ("rank", "node", "role", "coordinates", "device", "score", "why", "kind", "switch")
     return {name: getattr(suspect, name) for name in names}
 
 

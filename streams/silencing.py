@@ -1,12 +1,13 @@
 """Which incidents staff have silenced: a pure decision about one incident, with its reason.
 
 A hang is never silenced: nothing gets better by waiting for it. What a silence asks for and an incident does not tell
-fits no silence, also where it asks for what it must not be: it may be just that.
+fits no silence, also where it asks for what it must not be: it may be just that. An incident of several jobs is
+silenced by itself, or while each incident that it is made of is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -48,7 +49,10 @@ class Why(Enum):
     NODE_NOT_COVERED = "a silence is for some of the nodes that the incident names, not for all"
     NOT_BEGUN = "the silence has not begun"
     ENDED = "the silence has ended"
+    MEMBER_UNKNOWN = "an incident that it is made of is not known here"
+    MEMBER_NOT_COVERED = "some of the incidents that it is made of are silenced, not all"
     SILENCED = "silenced"
+    MEMBERS_SILENCED = "all the incidents that it is made of are silenced"
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -87,7 +91,11 @@ def silenced_by(incident: Incident, silences: Iterable[Silence], at: int) -> Ver
 
     ``silences`` has one version of each, in any order.
     """
-    labels = labels_of(incident)
+    return held_by(labels_of(incident), silences, at)
+
+
+def held_by(labels: Labels, silences: Iterable[Silence], at: int) -> Verdict:
+    """As ``silenced_by``, for what has these labels."""
     best = Verdict(None, Why.NO_SILENCE)
     for silence in sorted(silences, key=lambda one: (-one.ends, one.id)):
         why = judged(silence, labels, at)
@@ -96,6 +104,27 @@ def silenced_by(incident: Incident, silences: Iterable[Silence], at: int) -> Ver
         if _ORDER[why] > _ORDER[best.why]:
             best = Verdict(None, why)
     return best
+
+
+def silenced_with(
+    incident: Incident, members: Mapping[tuple[str, str], Labels], silences: Sequence[Silence], at: int
+) -> Verdict:
+    """As ``silenced_by``; one of several jobs is silenced as well while all that it is made of is, each by its own.
+
+    ``members`` has the labels of what is known, by job and incident. Of the members' silences that is named which ends
+    first: from then on it is no longer so.
+    """
+    own = silenced_by(incident, silences, at)
+    if own.silence is not None or own.why is Why.HANG or not incident.members:
+        return own
+    known = [members.get((one.job, one.incident)) for one in incident.members]
+    found = [held_by(labels, silences, at).silence for labels in known if labels is not None]
+    holding = [one for one in found if one is not None]
+    if not holding:
+        return own
+    if len(holding) < len(known):
+        return Verdict(None, Why.MEMBER_UNKNOWN if len(found) < len(known) else Why.MEMBER_NOT_COVERED)
+    return Verdict(min(holding, key=lambda one: (one.ends, one.id)), Why.MEMBERS_SILENCED)
 
 
 def judged(silence: Silence, labels: Labels, at: int) -> Why:

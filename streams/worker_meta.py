@@ -120,7 +120,7 @@ class WorkerMeta:
 
     def _alert(self, kind: Kind, since: int, now: int, status: Status, text: str) -> MetaAlert:
         return MetaAlert(
-            id=meta_id(kind.value, "", WORKER + self._name, since),
+            id=meta_id(kind.value, WORKER + self._name, since),
             name=kind.value,
             subject=WORKER + self._name,
             status=status,

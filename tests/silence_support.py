@@ -110,3 +110,33 @@ CASES: list[tuple[str, dict[str, Any], str, Why]] = [
     ("a slowdown", {"symptom": "slowdown"}, "node=n1", Why.SILENCED),
 ]
 """What is called what: how the incident differs, what is asked for, and what comes of it."""
+
+TOGETHER: list[tuple[str, dict[str, Any], set[str], list[str], Why]] = [
+    ("each by its own", {}, set(), ["job=run-7", "job=run-8"], Why.MEMBERS_SILENCED),
+    ("each by its team", {}, set(), ["team=speech", "team=vision"], Why.MEMBERS_SILENCED),
+    ("both by one", {}, set(), ["job=~run-*"], Why.SILENCED),
+    ("by what all share", {"labels": {"tier": "one"}}, set(), ["tier=one"], Why.SILENCED),
+    ("one of two", {}, set(), ["team=speech"], Why.MEMBER_NOT_COVERED),
+    ("none of them", {}, set(), ["job=run-9"], Why.OTHER),
+    ("one is not known", {}, {"gone"}, ["team=speech", "team=vision"], Why.MEMBER_UNKNOWN),
+    ("one hangs", {}, {"run-8"}, ["job=run-7", "job=run-8"], Why.MEMBER_NOT_COVERED),
+    ("all hang", {"symptom": "hang"}, set(), ["job=run-7", "job=run-8"], Why.HANG),
+    ("it has no members left", {"members": []}, set(), ["job=run-7"], Why.OTHER),
+]
+"""What is called what: how one of two jobs differs, which of these hang or are not known, what is asked for."""
+
+
+def several(changes: dict[str, Any]) -> Incident:
+    """The incident of two jobs."""
+    return msgspec.structs.replace(INCIDENT, **{**FLEET, "id": "f", "labels": {}, **changes})
+
+
+def members(told: set[str]) -> list[Incident]:
+    """What it is made of: each crashes in another team, who is told of hangs; with ``gone`` there is but one."""
+    found = [
+        msgspec.structs.replace(
+            INCIDENT, job=job, id=job, symptom="hang" if job in told else "crash", labels={"team": team}
+        )
+        for job, team in (("run-7", "speech"), ("run-8", "vision"))
+    ]
+    return found[:1] if "gone" in told else found

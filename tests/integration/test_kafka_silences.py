@@ -21,11 +21,11 @@ from streams.silencing import SilenceError
 NOTICE = Notice(
     id="n",
     notification_key="n1",
-    job="run-7",
+    job="run-8",
     attempt="0",
     time=NOW,
     rule="exception",
-    text="exception in job run-7: attribution pending",
+    text="exception in job run-8: attribution pending",
 )
 pytestmark = pytest.mark.xdist_group("kafka")
 
@@ -95,7 +95,7 @@ def test_a_silence_that_is_ended_by_command_lets_an_open_incident_show_at_once(k
         feed = live.start("feed", "--from-beginning")
         put(live)
         assert "[silenced until 2" in until_shown(live, feed, 1)[0]
-        live.log.append("notices", b"run-7", encode(NOTICE), headers("notice"), 0)
+        live.log.append("notices", b"run-8", encode(NOTICE), headers("notice"), 0)
         live.log.flush()
         (notice,) = until_shown(live, feed, 2)[1:]
         assert "attribution pending  [silenced until 2" in notice
@@ -103,4 +103,4 @@ def test_a_silence_that_is_ended_by_command_lets_an_open_incident_show_at_once(k
         assert done["list"][0] == 0 and f"{made.id}  " in done["list"][1]
         assert done["end"][0] == 0 and "ended silence" in done["end"][1]
         lines = until_shown(live, feed, 3)
-        assert len(lines) == 3 and "silenced" not in lines[2] and "rank 0 failed" in lines[2]
+        assert len(lines) == 3 and "silenced" not in lines[2] and "suspect rank 0 on n1" in lines[2]

@@ -59,6 +59,14 @@ def test_an_incident_says_what_where_since_when_who_how_sure_and_what_next(capsy
     assert line.endswith("  i1 revision 1")
 
 
+def test_it_says_of_what_it_is_part_and_that_it_was_there_before(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "it proved to be part of another incident"
+    over = {"status": "resolved", "severity": "info", "resolution": why, "merged_into": "i9"}
+    lines = shown(capsys, [support.incident(1, recurs=2, stacks=[])], [support.incident(2, **over, stacks=[])])
+    assert "; 2 earlier attempts had one like it; next: " in lines[0]
+    assert f": {why}, i9]" in lines[1]
+
+
 def test_a_notice_is_said_once_and_the_incident_says_that_it_adopts_it(capsys: pytest.CaptureFixture[str]) -> None:
     again = msgspec.structs.replace(NOTICE, id="n2", rule="collective_timeout", time=T0 + 1)
     plain = {"stacks": []}
@@ -80,11 +88,20 @@ def test_a_notice_that_nothing_followed_is_closed_by_the_time_of_the_log(capsys:
     lines = shown(capsys, [NOTICE], *[[one] for one in beats])
     assert len(lines) == 2, "beats are for machines"
     assert lines[1] == (
-        f"{moment(beats[2].time)}  NOTICE OVER  job job1: no incident followed the early notice of {moment(T0)} "  # type: ignore[union-attr]
-        "(exception): the job lived through it"
+        f"{moment(beats[2].time)}  NOTICE OVER  job job1: nothing that pages followed the early notice of "  # type: ignore[union-attr]
+        f"{moment(T0)} (exception)"
     )
     rows = [json.loads(line) for line in shown(capsys, [NOTICE], *[[one] for one in beats], as_json=True)]
     assert [row["kind"] for row in rows] == ["notice", "meta", "meta", "meta", "notice_over", "meta"]
+
+
+def test_what_is_read_together_is_told_in_order_of_time(capsys: pytest.CaptureFixture[str]) -> None:
+    over = support.incident(2, status="resolved", resolution="iterations go on", stacks=[])
+    again = msgspec.structs.replace(NOTICE, id="n2", time=over.published + 1)
+    second = support.incident(1, id="i2", onset=again.time, published=again.time + 1, stacks=[])
+    lines = shown(capsys, [second, again, over, support.incident(1, stacks=[]), NOTICE])
+    assert [line.split("  ")[1] for line in lines] == ["NOTICE", "CRITICAL", "CRITICAL", "NOTICE", "CRITICAL"]
+    assert [moment(T0) in lines[1], moment(again.time) in lines[4]] == [True, True], "each adopts its own"
 
 
 def test_an_alert_about_the_pipeline_is_said_once_and_so_is_its_end(capsys: pytest.CaptureFixture[str]) -> None:

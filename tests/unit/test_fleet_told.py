@@ -7,11 +7,13 @@ import json
 import msgspec
 import pytest
 import sink_support as support
+from silence_support import HOUR, silence
 from streams_support import JOBS
 
 from rankwatch import diagnose
 from rankwatch.feed import Feed
 from rankwatch.page import page
+from rankwatch.silenced import SilencedFeed
 from rankwatch.text import console, print_diagnosis
 from rankwatch.text_fleet import SHOWN_JOBS, jobs_of, whose
 from schemas.codec import encode, headers
@@ -19,6 +21,7 @@ from schemas.ports import Entry
 from schemas.results import Incident, JobIncident
 from streams import memberships as module
 from streams.memberships import Memberships, memberships
+from streams.report import latest
 
 
 def one_of(job: str, **changes: object) -> Incident:
@@ -48,6 +51,72 @@ def test_the_newest_revision_says_who_is_a_member() -> None:
 def test_a_member_that_went_over_to_another_stays_there() -> None:
     found = memberships([whole_of("a", "b"), whole_of("a", "b", "c", id="f2"), whole_of(revision=2)])
     assert [found.of(one_of(job)) for job in "abc"] == ["f2"] * 3
+
+
+def test_of_two_that_have_one_member_the_later_counts_in_whatever_order() -> None:
+    ones = [whole_of("a", revision=1), whole_of("a", revision=2, id="f0")]
+    assert [memberships(order).of(one_of("a")) for order in (ones, ones[::-1])] == ["f0"] * 2
+
+
+def test_reports_tell_several_jobs_first_then_what_that_is_made_of_then_the_rest() -> None:
+    mild = {"severity": "warning"}
+    found = [
+        one_of("x", onset=1),
+        whole_of("a", "b", **mild),
+        one_of("a", **mild),
+        one_of("b"),
+        whole_of("c", id="f0"),
+        one_of("c", severity="info"),
+        whole_of(id="f2", severity="info", status="resolved"),
+        one_of("y", **mild),
+    ]
+    wanted = ["f0", "of c", "f1", "of b", "of a", "of x", "of y", "f2"]
+    assert [one.id for one in latest(iter(found))] == wanted
+    assert [one.id for one in latest(iter(found[::-1]))] == wanted
+
+
+def test_what_is_silenced_in_each_job_is_silenced_for_several(capsys: pytest.CaptureFixture[str]) -> None:
+    crash = {"symptom": "crash", "labels": {}}
+    ones = [whole_of("a", "b", **crash), one_of("a", **crash), one_of("b", **crash)]
+    both = [silence(f"job={job}", id=f"s{job}", starts=support.T0, ends=support.T0 + HOUR) for job in "ab"]
+    records = [("incidents", Entry(at, b"", encode(one), headers("incident"), 0)) for at, one in enumerate(ones)]
+    times = [support.T0 + 10 * support.S]
+    for silences, wanted in ((both, 3), (both[:1], 1)):
+        feed = Feed(as_json=False, silenced=SilencedFeed(silences, lambda: times[0]))
+        feed.show(records)
+        lines = capsys.readouterr().out.splitlines()
+        assert sum("[silenced until " in line for line in lines) == wanted
+    feed = Feed(as_json=False, silenced=SilencedFeed(both, lambda: times[0]))
+    feed.show(records)
+    feed.show(records)
+    capsys.readouterr()
+    times[0] += 2 * HOUR
+    feed.show([])
+    assert len([line for line in capsys.readouterr().out.splitlines() if "revision 1" in line]) == 3, "it is over"
+
+
+@pytest.mark.parametrize(
+    ("changes", "silenced", "wanted"),
+    [
+        ({}, "", True),
+        ({"severity": "warning"}, "", True),
+        ({"severity": "info"}, "", False),
+        ({"merged_into": "x"}, "", False),
+        ({}, "ab", False),
+        ({}, "a", True),
+        ({"symptom": "hang"}, "ab", True),
+    ],
+)
+def test_whom_a_diagnosis_pages(changes: dict[str, object], silenced: str, wanted: bool) -> None:
+    plain = {"symptom": "crash", "labels": {}, **changes}
+    silences = [silence(f"job={job}", id=job, starts=0, ends=4 * support.T0) for job in silenced]
+    found = msgspec.structs.replace(
+        diagnose.run(JOBS["killed"]()),
+        incidents=[whole_of("a", "b", **plain), one_of("a", **plain), one_of("b", **plain)],
+        silences=silences,
+    )
+    assert found.pages is wanted
+    assert (whole_of("a", "b").id in found.silenced) is (silenced == "ab" and plain["symptom"] != "hang")
 
 
 def test_members_are_forgotten_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,13 @@ def test_an_alert_begins_once_and_ends_once(name: str, windows: str, rule: Rule,
         assert begun.time < over.time
 
 
+def test_an_alert_whose_cluster_becomes_known_while_it_fires_is_over_under_the_same_id() -> None:
+    alerts = Alerts("skew", Rule("warning", 1, 1), "job", AlertsState())
+    (begun,) = alerts.close(10, "", [condition("a", True, 7)])
+    (over,) = alerts.close(20, "c1", [condition("a", False, 20)])
+    assert (begun.id, begun.status, over.status) == (over.id, "firing", "resolved")
+
+
 def test_a_thousand_subjects_are_some_names_and_one_number() -> None:
     alerts = Alerts("skew", Rule("warning", 1, 1), "all", AlertsState())
     many = [condition(f"n{number:03d}", True, 0) for number in range(1000)]

@@ -23,6 +23,7 @@ from rankwatch.text import (
 )
 from schemas.results import Evidence, Incident, MergedClass, Ranks, Scope, Suspect, SuspiciousTemplate
 from streams.incidents.resolution import Resolution
+from streams.report import as_json
 
 NAMED = Incident(
     id="a",
@@ -42,6 +43,18 @@ NAMED = Incident(
     scope=Scope(kind="rank", name="rank 5", ranks="5", nodes=["node02"]),
     suspects=[Suspect(rank=5, node="node02", score=0.9, why="a reason")],
 )
+
+
+def test_the_keys_of_a_place_and_of_a_suspect_are_always_the_same() -> None:
+    full = Scope(kind="switch", name="leaf3", ranks="5", nodes=["n"], devices=["d"], groups=["g"], switches=["leaf3"])
+    full = msgspec.structs.replace(full, left_out=2)
+    plain, other = as_json(NAMED), as_json(msgspec.structs.replace(NAMED, scope=full))
+    assert plain["scope"].keys() == other["scope"].keys() == set(Scope.__struct_fields__)
+    assert (plain["scope"]["switches"], plain["scope"]["left_out"]) == ([], 0)
+    switch = Suspect(rank=None, node="", score=0.9, why="a reason", switch="leaf3")
+    (told,) = as_json(msgspec.structs.replace(NAMED, suspects=[switch]))["suspects"]
+    assert (told["switch"], plain["suspects"][0]["switch"]) == ("leaf3", "")
+    assert told.keys() == set(Suspect.__struct_fields__)
 
 
 @pytest.mark.parametrize(

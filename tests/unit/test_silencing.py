@@ -6,7 +6,7 @@ import time
 
 import msgspec
 import pytest
-from silence_support import CASES, HOUR, INCIDENT, NOW, silence, suspects
+from silence_support import CASES, HOUR, INCIDENT, NOW, TOGETHER, members, several, silence, suspects
 
 from schemas.codec import encode, headers
 from schemas.ports import Entry
@@ -23,6 +23,7 @@ from streams.silencing import (
     newest,
     silence_of,
     silenced_by,
+    silenced_with,
 )
 
 
@@ -37,7 +38,25 @@ def test_an_incident_is_silenced_only_where_all_that_is_asked_for_is_known_to_fi
 
 
 def test_every_reason_is_reached() -> None:
-    assert {case[3] for case in CASES} | {Why.NO_SILENCE, Why.NOT_BEGUN, Why.ENDED} == set(Why)
+    reached = {case[3] for case in CASES} | {case[4] for case in TOGETHER}
+    assert reached | {Why.NO_SILENCE, Why.NOT_BEGUN, Why.ENDED} == set(Why)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "asked", "why"), [case[1:] for case in TOGETHER], ids=[c[0] for c in TOGETHER]
+)
+def test_one_of_several_jobs_is_silenced_while_each_that_it_is_made_of_is(
+    changes: dict[str, object], told: set[str], asked: list[str], why: Why
+) -> None:
+    whole, known = several(changes), {(one.job, one.id): labels_of(one) for one in members(told)}
+    silences = [silence(text, id=text, ends=NOW + HOUR - at) for at, text in enumerate(asked)]
+    for order in (silences, silences[::-1]):
+        verdict = silenced_with(whole, known, order, NOW)
+        assert verdict.why is why
+        assert (verdict.silence is not None) is (why in (Why.SILENCED, Why.MEMBERS_SILENCED))
+        if why is Why.MEMBERS_SILENCED:
+            assert verdict.silence == silences[-1], "that which ends first"
+    assert silenced_with(whole, known, silences, NOW + HOUR).silence is None
 
 
 @pytest.mark.parametrize(
