@@ -30,6 +30,8 @@ MOST_REASONS = 32
 MOST_SIZE = 2**53
 """Beyond this a size is none."""
 
+JOB = ""
+"""Stands for no attempt: what is told of a job as a whole."""
 WORLD, LAYOUT = "world_size", "layout"
 LONG_NAME, LONG_VALUE, LONG_COMMAND = "name too long", "value too long", "command too long"
 
@@ -95,6 +97,26 @@ def with_layout(
     if not sizes and world is None:
         return description
     return merged((described_by(Job(time=0, layout=sizes, world_size=world)), description))
+
+
+def of_attempt(attempt: str, told: Mapping[str, JobDescription]) -> JobDescription | None:
+    """What is known of one attempt; ``told`` is by attempt, under ``JOB`` what nobody of an attempt told.
+
+    Attempts of a job may differ in the one setting that matters. So of a facet of which the attempt tells anything its
+    own word goes before the job's, and what only other attempts told does not count; of all others what anybody told.
+    """
+    whole = merged(told[name] for name in sorted(told))
+    own = told.get(attempt)
+    if whole is None or own is None:
+        return whole
+    shared, known = _told(told.get(JOB, JobDescription())), _told(whole)
+    by_facet = _told(own)
+    for facet, names in known.items():
+        own_names = by_facet.get(facet)
+        by_facet[facet] = {**shared.get(facet, {}), **own_names} if own_names else names
+    return _made(
+        by_facet, own.framework or whole.framework, own.command or whole.command, frozenset(whole.cut), whole.left_out
+    )
 
 
 def _all(distinct: list[JobDescription]) -> JobDescription:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemas.events import Job
 from schemas.jobs import LONGEST_VALUE, MOST_NAMES, MOST_VALUES, JobDescription
 from streams import job_description
-from streams.job_description import described_by, merged, with_layout
+from streams.job_description import JOB, described_by, merged, of_attempt, with_layout
 
 
 def told(**fields: object) -> JobDescription:
@@ -88,6 +88,42 @@ def test_lines_tell_the_layout_too() -> None:
     assert with_layout(None, {}, None) is None
     found = with_layout(told(layout={"tp": 2}), {"tp": 2, "pp": 4, "world": 8, "experts": 64}, None)
     assert found == JobDescription(layout={"tp": 2, "pp": 4}, world_size=8)
+
+
+FIRST = told(hyperparameters={"lr": "1e-3"}, flags={"fused": "true"}, labels={"team": "x"}, framework="megatron")
+SECOND = told(hyperparameters={"lr": "1e-4"}, flags={"bf16": "true"}, labels={"team": "y"}, command=["train.py"])
+WHOLE = told(labels={"queue": "q"}, hyperparameters={"lr": "0", "seed": "1"}, versions={"torch": "2.9"}, world_size=8)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "facet", "known"),
+    [
+        # Its own word goes before the job's, and what another attempt set it did not set.
+        ("0", "hyperparameters", {"lr": "1e-3", "seed": "1"}),
+        ("1", "hyperparameters", {"lr": "1e-4", "seed": "1"}),
+        ("1", "flags", {"bf16": "true"}),
+        ("1", "labels", {"queue": "q", "team": "y"}),
+        ("0", "versions", {"torch": "2.9"}),
+        # Of an attempt that told nothing yet what all others agree upon is known.
+        ("2", "labels", {"queue": "q"}),
+        ("2", "flags", {"bf16": "true", "fused": "true"}),
+        ("2", "hyperparameters", {"seed": "1"}),
+    ],
+)
+def test_each_attempt_is_what_it_told_itself_and_the_job_where_it_told_nothing(
+    attempt: str, facet: str, known: dict[str, str]
+) -> None:
+    found = of_attempt(attempt, {"1": SECOND, "0": FIRST, JOB: WHOLE})
+    assert found is not None
+    assert found.facets[facet] == known
+    assert bool(found.differing) == (attempt == "2")
+    assert (found.world_size, found.framework, found.command) == (8, "megatron", ["train.py"])
+
+
+def test_of_an_attempt_of_a_job_of_which_nobody_told_anything_nothing_is_known() -> None:
+    assert of_attempt("0", {}) is None
+    assert of_attempt("0", {"1": FIRST}) == FIRST
+    assert of_attempt("0", {"0": FIRST, JOB: JobDescription()}) == FIRST
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
