@@ -42,11 +42,14 @@ class _Draft:
         self.steps: dict[str, StepPace] = {}
         self.phases: dict[str, PhasePace] = {}
         self.description: JobDescription | None = None
+        self.began = self.ended = 0
         # By attempt each window's ranks, latest iteration, and count and number of ranks of each signature.
         self.counts: dict[str, list[tuple[int, int | None, dict[str, tuple[int, int]]]]] = {}
 
     def take(self, windows: list[Window]) -> None:
-        """One window of time, all ranks' summaries of it."""
+        """One window of time, all ranks' summaries of it; windows come in order."""
+        self.began = self.began or windows[0].start
+        self.ended = windows[0].end
         for window in windows:
             worker = window.identity.worker
             self.ranks.setdefault(window.phase, set()).add(worker)
@@ -242,6 +245,8 @@ def _healthy(
             [draft.phases[attempt] for attempt in sorted(draft.phases)],
         ),
         symptoms=symptoms,
+        began=draft.began,
+        ended=draft.ended,
     )
     learned_of = (job, counted, sorted(profiled.functions.items())) if profiled.functions else (job, counted)
     content = msgspec.json.encode(learned_of, order="deterministic").decode()
