@@ -11,6 +11,7 @@ from streams_support import (
     Script,
     ailing,
     any_of,
+    at,
     describe,
     described,
     dying,
@@ -28,6 +29,8 @@ from streams_support import (
 )
 
 from schemas.comparison import Comparison
+from schemas.events import Job
+from schemas.identity import Identity
 from schemas.library import Library
 from streams.compared import as_json, comparisons, lines
 from streams.driver import Driver
@@ -126,6 +129,15 @@ def test_a_job_that_is_in_the_library_itself_is_not_counted_twice() -> None:
     assert other.associations[0].text == "numerics in 2 of 2 jobs with fp8=true, in 0 of 2 without"
     alone = last(held(described("fine"), library_of(described("fine"))))
     assert (alone.settings, alone.caution) == ([], ONLY_ITSELF)
+
+
+def test_a_job_is_known_to_be_itself_by_what_is_told_before_its_ranks_are_heard() -> None:
+    script = described("job", flags={})
+    script.send(Identity(job="job", node="node0", rank_reason="belongs to the job"), Job(time=at(-25), flags=FP8))
+    library = library_of(described("fine"), script)
+    (job,) = [one for one in library.jobs if one.job == "job"]
+    assert job.began <= at(-25) < at(60) <= job.ended
+    assert [one.reason for one in last(held(script, library)).jobs if one.id == job.id] == [ITSELF]
 
 
 def test_one_pair_of_jobs_cannot_tell() -> None:
