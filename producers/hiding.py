@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from producers import program_secrets
 from producers.word_lists import words_of
 
 HIDDEN = "***"
@@ -16,7 +17,7 @@ _WORD = re.compile(r"[A-Z]{1,60}(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALWAYS = words_of(
     "secret secrets password passwords passwd passphrase pass pwd credential credentials creds cookie "
     "cookies private auth authorization authentication apikey accesskey secretkey bearer jwt pem netrc "
-    "dsn sas pat authtoken accesstoken"
+    "dsn sas pat authtoken accesstoken pw pswd passcode webhook webhooks"
 )
 _MOSTLY = frozenset(("token", "tokens", "key", "keys", "signature", "session"))
 """Words that settings of models and data have, too: ``pad_token_id``, ``num_key_value_heads``, ``prompt_key``."""
@@ -28,13 +29,18 @@ _HARMLESS = re.compile(
     r"|question|chosen|rejected|json|data|dataset|tools|index)_keys?"
 )
 _COUNT = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?(?:e[+-]?\d{1,2})?[kKmMbBtT]?")
+_HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64})")
+_HASHES = words_of(
+    "commit sha sha1 sha256 md5 rev revision hash digest checksum git id uuid tag version head branch fingerprint etag"
+)
+"""Words of names that hold hashes, which look like keys."""
 _LOGIN = "-u"
 """Behind it stands a user with a password, if there is a colon; of Python it is a switch."""
 _NOTHING = frozenset(("", "none", "null", "true", "false", "auto", "~"))
 
 _VALUE = r"(\"[^\"]{1,4000}\"?|'[^']{1,4000}'?|"
 _SAID = (
-    r"(?i)((?:token|key|secret|passw(?:or)?d|passphrase|credential|creds|auth|cookie|private|pwd|pat|sas|jwt|pass)"
+    r"(?i)((?:token|key|secret|passw(?:or)?d|passphrase|credential|creds|auth|cookie|private|pwd|pw|webhook|pat|sas|jwt|pass)"
     r"[A-Za-z0-9_.-]{0,40})"
 )
 _ASSIGNED = re.compile(_SAID + r"([\"']?\s{0,4}(?:=>|[=:])\s{0,4})" + _VALUE + r"[^\s\"',;}&)]{1,4000})")
@@ -43,10 +49,20 @@ _BEFORE = re.compile(r"[A-Za-z0-9_.+-]{0,80}\Z")
 """How a name begins before the word by which it is found."""
 _MOST_BEFORE = 80
 _CAPITALS = re.compile(
-    r"(?<![A-Za-z0-9])((?:[A-Z0-9]{1,40}_){0,4}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIALS?))"
+    r"(?<![A-Za-z0-9])((?:[A-Z0-9]{1,40}_){0,4}"
+    r"(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|[A-Z0-9]{1,40}_PW|API_?KEY|(?:ACCESS|SECRET)_KEY|CREDENTIALS?))"
     + r"(=)"
     + _VALUE
     + r"[^\s\"',;}&)]{1,4000})"
+)
+_SURELY = re.compile(
+    r"(?i)(?<![a-z0-9])((?:[a-z0-9]{1,40}[_.-]){0,4}(?:password|passwd|passphrase|api_?key|(?:access|secret)_?key"
+    r"|(?:access|auth|hub|hf)_?token|client_?secret))(=|[\"']: ?)"
+    r"(?![A-Za-z_]\w{0,60}(?:[\[(]|\.[A-Za-z_]))" + _VALUE + r"[^\s\"',;}&)]{1,4000})"
+)
+"""Names that stand for nothing else, with a value behind them, which is no code that would get one."""
+_HEXADECIMAL_KEY = re.compile(
+    r"(?<![A-Za-z0-9])((?:[A-Z0-9]{1,40}_){0,4}(?:KEY|WANDB))(=)([\"']?[0-9a-fA-F]{32,128}[\"']?)(?![A-Za-z0-9])"
 )
 _LISTED = re.compile(
     r"(?<![A-Za-z0-9])((?:[a-z0-9]{1,40}_){0,4}(?:token|secret|password|api_key|access_key))( \.{2,100} )"
@@ -56,7 +72,9 @@ _LISTED = re.compile(
 _SIGNS = (
     *("hf_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "k_live_", "xox", "AIza", "nvapi-", "eyJ"),
     *("AKIA", "ASIA", "npm_", "pypi-", "dckr_", "SG.", "ya29.", "-----BEGIN ", "://", "earer ", "TOKEN=", "SECRET="),
-    *("PASSW", "KEY=", "CREDENTIAL", "token ..", "secret ..", "password ..", "_key ..", "ignature="),
+    *("PASSW", "PASSP", "_PW=", "KEY=", "WANDB=", "CREDENTIAL", "ecret", "assw", "assphrase", "_key", "ignature="),
+    *("_token", "token ..", "apikey", "apiKey", "api-key", "-Key", "Token", "uthorization", "hvs."),
+    *program_secrets.SIGNS,
 )
 """What stands in a record of a log that has to be looked at closer."""
 _LOOKS = re.compile(
@@ -69,14 +87,27 @@ _LOOKS = re.compile(
     r"|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{8,}"
     r"|nvapi-[A-Za-z0-9_-]{8,}|npm_[A-Za-z0-9]{8,}|pypi-[A-Za-z0-9_-]{8,}|dop_v1_[a-f0-9]{8,}"
     r"|local-[a-f0-9]{40}|dckr_pat_[A-Za-z0-9_-]{8,}|SG\.[A-Za-z0-9_.-]{16,}"
-    r"|eyJ[A-Za-z0-9_.-]{10,}"
+    r"|eyJ[A-Za-z0-9_.-]{10,}|hvs\.[A-Za-z0-9_-]{16,}"
     r")"
 )
-_BEARER = re.compile(r"(?i)\b(bearer|basic|apikey|token)[ \t]{1,4}[A-Za-z0-9+/_.=~-]{8,}")
-_PASSWORD = re.compile(r"(?<=://)[^/\s@:\"']{1,200}:[^\s\"']{1,4000}@")
+_WEBHOOK = re.compile(
+    r"((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|webhook\.office\.com"
+    r"|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook|chat\.googleapis\.com/v1/spaces)/"
+    r"|api\.telegram\.org/bot)(?!\*)[^\s\"'<>]{1,1000}"
+)
+"""Addresses to which anybody who knows them may write."""
+_BEARER = re.compile(r"(?i)\b(bearer|basic|apikey|token)[ \t]{1,4}[A-Za-z0-9+/_.=~-]{8,4096}")
+_BEARER_IN_LOG = re.compile(
+    r"(?i)\b(bearer|authorization[\"']?[:=][ \t]{0,4}[\"']?(?:basic|token|apikey)|x-api-key[\"']?[:=])[ \t]{1,4}"
+    r"[A-Za-z0-9+/_.=~-]{8,4096}"
+)
+_PASSWORD = re.compile(r"(?<=://)[^/\s@:\"']{0,200}:[^\s\"']{1,4000}@")
 _USER = re.compile(r"(?<=://)(?!\*\*\*@)[^/\s@\"']{1,4000}@")
+_USER_IN_LOG = re.compile(r"(?<=://)(?=[^\s@]{0,400}\d)[A-Za-z0-9_.~-]{20,400}@")
+"""A name of so many letters and digits is a token."""
 _SIGNED = re.compile(
-    r"(?i)([?&](?:sig|signature|sv|x-amz-[a-z-]{1,40}|x-goog-[a-z-]{1,40}|awsaccesskeyid|code)=)[^&\s\"']{1,4096}"
+    r"(?i)([?&](?:sig|signature|sv|x-amz-[a-z-]{1,40}|x-goog-[a-z-]{1,40}|awsaccesskeyid|code|(?:access_|auth_)?token"
+    r"|api_?key|password|secret)=)(?!\*)[^&\s\"']{1,4096}"
 )
 
 
@@ -99,16 +130,22 @@ def _is_harmless(name: str, value: str) -> bool:
     return value.strip().lower() in _NOTHING or (not words & _ALWAYS and _COUNT.fullmatch(value.strip()) is not None)
 
 
-def hidden_value(name: str, value: str) -> tuple[str, int]:
-    """The value of a name without secrets, and how many there were."""
+def hidden_value(name: str, value: str, *, hashes: bool = False) -> tuple[str, int]:
+    """The value of a name without secrets, and how many there were; ``hashes``: it may be a commit."""
     if names_secret(name) and not _is_harmless(name, value):
+        return HIDDEN, 1
+    if not hashes and _HEXADECIMAL.fullmatch(value.strip()) and not _names_hash(name):
         return HIDDEN, 1
     return hidden(value)
 
 
+def _names_hash(name: str) -> bool:
+    return not _HASHES.isdisjoint(word.lower() for word in _WORD.findall(name))
+
+
 def hidden(text: str) -> tuple[str, int]:
     """The text without what looks like a secret or is said to be one in it, and how many there were."""
-    text, count = _hidden_looks(text)
+    text, count = _hidden_looks(text, _BEARER)
     # A user alone may be a token.
     text, users = _USER.subn(f"{HIDDEN}@", text)
     count += users
@@ -121,22 +158,28 @@ def hidden_in_log(text: str) -> tuple[str, int]:
     """The record of a log without what certainly is a secret, and how many there were; nearly all are left as they are.
 
     Lines are evidence, so what only may be one stays: of values by name only those of variables in capitals, and of
-    arguments as Megatron and DeepSpeed list them.
+    arguments as Megatron and DeepSpeed list them, or as they are quoted.
     """
     if not any(map(text.__contains__, _SIGNS)):
         return text, 0
-    told, count = _hidden_looks(text)
+    told, count = _hidden_looks(text, _BEARER_IN_LOG)
+    told, users = _USER_IN_LOG.subn(f"{HIDDEN}@", told)
     hider = _Hider(option=False)
-    told = _LISTED.sub(hider, _CAPITALS.sub(hider, told))
-    return told, count + hider.count
+    for pattern in (_CAPITALS, _SURELY, _LISTED):
+        told = pattern.sub(hider, told)
+    told, keys = _HEXADECIMAL_KEY.subn(rf"\g<1>\g<2>{HIDDEN}", told)
+    return told, count + users + keys + hider.count
 
 
-def _hidden_looks(text: str) -> tuple[str, int]:
+def _hidden_looks(text: str, bearer: re.Pattern[str]) -> tuple[str, int]:
     text, count = _without_pem(text)
+    text, places = program_secrets.without(text, HIDDEN)
+    count += places
     for pattern, instead in (
         (_PASSWORD, f"{HIDDEN}@"),
         (_SIGNED, rf"\g<1>{HIDDEN}"),
-        (_BEARER, rf"\g<1> {HIDDEN}"),
+        (_WEBHOOK, rf"\g<1>{HIDDEN}"),
+        (bearer, rf"\g<1> {HIDDEN}"),
         (_LOOKS, HIDDEN),
     ):
         text, more = pattern.subn(instead, text)
@@ -183,8 +226,11 @@ def hidden_words(words: list[str]) -> tuple[list[str], int]:
     found: list[str] = []
     count = 0
     expected = ""
-    for word in words:
-        if expected == _LOGIN:
+    by_place = dict(program_secrets.places(words))
+    for at, word in enumerate(words):
+        if at in by_place:
+            told, more = word[: by_place[at]] + HIDDEN, 1
+        elif expected == _LOGIN:
             told, more = (HIDDEN, 1) if ":" in word else _hidden_word(word)
         elif expected and not word.startswith("--"):
             told, more = hidden_value(expected, word)

@@ -51,7 +51,7 @@ class JobFacts:
         text = _text(value)
         if not name or not text or self._is_spent(text):
             return
-        told, secrets = hidden_value(name, text[:MOST_SCANNED])
+        told, secrets = hidden_value(name, text[:MOST_SCANNED], hashes=facet in _AS_IT_IS)
         self._count(SECRET, secrets)
         self._put(facet, printable(name), told if facet in _AS_IT_IS else in_one_form(told))
 
@@ -92,7 +92,15 @@ class JobFacts:
                     pending += reversed(items)
                     left -= len(items)
             else:
-                self.setting(name[:MOST_SCANNED], _listed(value) if isinstance(value, _LISTS) else value)
+                self.setting(name[:MOST_SCANNED], self._listed(value) if isinstance(value, _LISTS) else value)
+
+    def _listed(self, values: Iterable[Any]) -> str:
+        """A list as one text; an empty one is nothing. What stands in one item may name what the next one is."""
+        items = sorted(values, key=_text) if isinstance(values, set | frozenset) else list(values)
+        told = [_text(one) if not isinstance(one, dict | list | tuple) else "…" for one in items[:LONGEST_LIST]]
+        words, secrets = hidden_words([one[:MOST_SCANNED] for one in told])
+        self._count(SECRET, secrets)
+        return ", ".join(words) + (f", … {len(items) - LONGEST_LIST} more" if len(items) > LONGEST_LIST else "")
 
     def frame(self, framework: str) -> None:
         """The framework, where none is told yet."""
@@ -202,13 +210,6 @@ def _joined(name: str, key: object) -> str:
     # What is too long for a name is long enough to be counted as that.
     text = _text(key)[: 2 * LONGEST_NAME]
     return f"{name}.{text}" if name else text
-
-
-def _listed(values: Iterable[Any]) -> str:
-    """A list as one text; an empty one is nothing."""
-    items = sorted(values, key=_text) if isinstance(values, set | frozenset) else list(values)
-    told = [_text(one) if not isinstance(one, dict | list | tuple) else "…" for one in items[:LONGEST_LIST]]
-    return ", ".join(told) + (f", … {len(items) - LONGEST_LIST} more" if len(items) > LONGEST_LIST else "")
 
 
 def _text(value: object) -> str:

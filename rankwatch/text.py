@@ -159,7 +159,7 @@ def who_prints(template: SuspiciousTemplate) -> str:
     """Who prints a template; that nobody was seen to is not to say that nobody did."""
     if template.absent:
         return "not seen here"
-    others = f"; printed by unlike job {', '.join(template.elsewhere)}" if template.elsewhere else ""
+    others = f"; outside the baseline printed by {', '.join(template.elsewhere)}" if template.elsewhere else ""
     return f"{said_ranks_of(template.ranks)}{others}"
 
 

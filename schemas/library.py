@@ -35,7 +35,7 @@ class HealthyJob(Record, frozen=True, omit_defaults=True, kw_only=True):
     long their steps took (s), 0 where none knows steps; no function that they leave out has a larger share than
     ``unlisted``, and ``recorded`` are the kinds of calls in them. ``description`` is what the job is, null where
     nobody told, ``pace`` how fast it was. ``symptoms`` are those of the incidents that were found in it, where it was
-    learned all the same.
+    learned all the same. It was seen from ``began`` to ``ended`` (ns), 0 where a library does not tell.
     """
 
     id: str
@@ -51,6 +51,8 @@ class HealthyJob(Record, frozen=True, omit_defaults=True, kw_only=True):
     description: JobDescription | None = None
     pace: JobPace | None = None
     symptoms: list[Symptom] = msgspec.field(default_factory=list)
+    began: int = 0
+    ended: int = 0
 
 
 class FunctionHeld(Record, frozen=True, omit_defaults=True, kw_only=True):

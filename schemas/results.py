@@ -616,7 +616,7 @@ class SuspiciousTemplate(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A template that stands out, a result of its own even when nobody is named.
 
     ``absent``: nobody prints it though healthy jobs do; ``first_seen`` is then since when, the beginning of training.
-    ``elsewhere`` are jobs of the library that print it, none of which is like this one.
+    ``elsewhere`` are jobs of the library that print it, none of them in the baseline.
     """
 
     id: str

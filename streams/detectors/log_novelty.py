@@ -62,7 +62,7 @@ class LogNovelty(JobDetector[LogNoveltyConfig, LogNoveltyState]):
         novel = [one for one in contrast.novel if one.id in fresh]
         if not novel:
             return None
-        # What no job at all prints says more than what only unlike ones do.
+        # What no job at all prints says more than what some outside the baseline print.
         novel = sorted(novel, key=lambda one: bool(one.elsewhere))
         quoted = [f"{_quoted(one.text)} (by {_printers(one)})" for one in novel[: self.config.shown]]
         return self._finding(
@@ -137,6 +137,6 @@ def _kind(contrast: HealthyContrast) -> str:
 
 
 def _printers(one: NovelTemplate) -> str:
-    """Who prints it here, and which unlike jobs do."""
-    others = f"; printed by unlike job {', '.join(one.elsewhere[:SHOWN_JOBS])}" if one.elsewhere else ""
+    """Who prints it here, and which jobs outside the baseline do."""
+    others = f"; outside the baseline printed by {', '.join(one.elsewhere[:SHOWN_JOBS])}" if one.elsewhere else ""
     return f"{said_ranks(one.ranks)}{others}"

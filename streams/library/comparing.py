@@ -27,6 +27,8 @@ NOTHING_DIFFERS = "nothing that is known of the jobs differs"
 ONE_PAIR = "one pair of jobs cannot tell which of what differs matters"
 ONE_SHOWS = "only this job shows it, so whatever is its own goes with it"
 NOTHING_KNOWN = "nothing is known of what this job is, so it cannot be told what else differs"
+ITSELF = "it is this job itself"
+ONLY_ITSELF = "the library knows this job alone, so there is no other to compare it with"
 NOT_DESCRIBED = "the library does not describe its jobs, so it cannot be told what else differs"
 
 
@@ -34,12 +36,14 @@ class SettledState(msgspec.Struct, kw_only=True):
     """Which description of a job its baseline was chosen by.
 
     ``heard`` names what was known of it at the end of the last window, ``description`` is what was known at first, or
-    when it last stayed the same for a window, and ``chosen`` the end of the window in which that was.
+    when it last stayed the same for a window, and ``chosen`` the end of the window in which that was; ``first`` is the
+    end of the first window of all.
     """
 
     heard: str = ""
     description: JobDescription | None = None
     chosen: int = 0
+    first: int = 0
 
 
 def settle(state: SettledState, description: JobDescription | None, end: int) -> bool:
@@ -55,7 +59,7 @@ def settle(state: SettledState, description: JobDescription | None, end: int) ->
     settled = state.description is None or (heard == state.heard and known != state.description)
     state.heard = heard
     if settled:
-        state.description, state.chosen = known, end
+        state.description, state.chosen, state.first = known, end, state.first or end
     return settled
 
 
@@ -67,22 +71,35 @@ class ComparedState(msgspec.Struct, kw_only=True):
     said: str = ""
 
 
+class _Others(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a library that a job stands beside: all but the job itself, which may be in it, too.
+
+    ``settings`` are those of the job that no other of its baseline has.
+    """
+
+    job: str = ""
+    itself: frozenset[str] = frozenset()
+    jobs: list[tuple[HealthyJob, Described]] = []
+    settings: list[Setting] = []
+
+
 class BesideLibrary:
     """A job beside the jobs of a library: what follows from what they are is found once for each description."""
 
     def __init__(self, jobs: Sequence[HealthyJob], read: Mapping[str, Described]) -> None:
         self._jobs = [(job, read[job.id]) for job in jobs]
-        self.chosen = 0
+        self._first = self.chosen = 0
         self._here = described(None)
-        self._settings: list[Setting] = []
+        self._baseline: frozenset[str] = frozenset()
+        self._others: _Others | None = None
         self._associations: dict[tuple[Symptom, ...], list[Association]] = {}
 
     def held_against(self, settled: SettledState, baseline: Sequence[HealthyJob]) -> None:
         """The job is what is settled of it, and is held against these of the library's jobs."""
-        ids = {job.id for job in baseline}
-        self.chosen = settled.chosen
+        self._first, self.chosen = settled.first, settled.chosen
         self._here = described(settled.description)
-        self._settings = differing(self._here, [one for job, one in self._jobs if job.id in ids])
+        self._baseline = frozenset(job.id for job in baseline)
+        self._others = None
         self._associations = {}
 
     def compared(
@@ -98,6 +115,7 @@ class BesideLibrary:
             return None
         _take(state, anomalies, revisions)
         symptoms: list[Symptom] = sorted(set(state.symptoms.values()))
+        others = self._beside(window.job)
         found = Comparison(
             id="",
             job=window.job,
@@ -107,13 +125,16 @@ class BesideLibrary:
             library=contrast.library,
             verdict=contrast.choice.verdict,
             chosen=self.chosen,
-            jobs=contrast.choice.jobs,
+            jobs=[
+                msgspec.structs.replace(one, reason=ITSELF) if one.id in others.itself else one
+                for one in contrast.choice.jobs
+            ],
             shows=[*_templates(contrast), *(state.shown[kind] for kind in sorted(state.shown))],
             symptoms=symptoms,
-            settings=self._settings[:MOST_SETTINGS],
-            associations=self._going_with(symptoms),
-            caution=self._caution(symptoms),
-            left_out=max(len(self._settings) - MOST_SETTINGS, 0),
+            settings=others.settings[:MOST_SETTINGS],
+            associations=self._going_with(symptoms, others),
+            caution=self._caution(symptoms, others),
+            left_out=max(len(others.settings) - MOST_SETTINGS, 0),
         )
         timeless = msgspec.structs.replace(found, start=0, end=0)
         said = stable_id("comparison", msgspec.json.encode(timeless, order="deterministic").decode())
@@ -123,34 +144,54 @@ class BesideLibrary:
         whole = (window.job, window.attempt, window.start, said)
         return msgspec.structs.replace(found, id=stable_id("comparison", *whole))
 
-    def _beside(self, symptoms: Sequence[Symptom]) -> list[Beside]:
+    def _beside(self, name: str) -> _Others:
+        """The others of a job of that name."""
+        if self._others is None or self._others.job != name:
+            jobs = [(job, one) for job, one in self._jobs if not is_itself(job, name, self._first)]
+            self._others = _Others(
+                job=name,
+                itself=frozenset(job.id for job, _ in self._jobs) - {job.id for job, _ in jobs},
+                jobs=jobs,
+                settings=differing(self._here, [one for job, one in jobs if job.id in self._baseline]),
+            )
+        return self._others
+
+    def _all(self, symptoms: Sequence[Symptom], others: _Others) -> list[Beside]:
         """All jobs of which anything is known, this one first."""
-        jobs = [(self._here, frozenset(symptoms)), *((one, frozenset(job.symptoms)) for job, one in self._jobs)]
+        jobs = [(self._here, frozenset(symptoms)), *((one, frozenset(job.symptoms)) for job, one in others.jobs)]
         return [Beside(one, shown) for one, shown in jobs if one.settings]
 
-    def _going_with(self, symptoms: list[Symptom]) -> list[Association]:
+    def _going_with(self, symptoms: list[Symptom], others: _Others) -> list[Association]:
         if not self._here.settings:
             return []
         key = tuple(symptoms)
         if key not in self._associations:
-            self._associations = {key: associations(self._beside(symptoms), symptoms)}
+            self._associations = {key: associations(self._all(symptoms, others), symptoms)}
         return self._associations[key]
 
-    def _caution(self, symptoms: Sequence[Symptom]) -> str:
+    def _caution(self, symptoms: Sequence[Symptom], others: _Others) -> str:
         """What so few jobs cannot tell, in words."""
         if not self._here.settings:
             return NOTHING_KNOWN
-        if not any(one.settings for _, one in self._jobs):
-            return NOT_DESCRIBED
+        if not any(one.settings for _, one in others.jobs):
+            return ONLY_ITSELF if others.itself and not others.jobs else NOT_DESCRIBED
         if not symptoms:
             return ""
-        if not self._settings:
+        if not others.settings:
             return NOTHING_DIFFERS
-        beside = self._beside(symptoms)
-        if len(beside) == 2:
+        jobs = self._all(symptoms, others)
+        if len(jobs) == 2:
             return ONE_PAIR
-        shared = any(sum(symptom in one.symptoms for one in beside) > 1 for symptom in symptoms)
+        shared = any(sum(symptom in one.symptoms for one in jobs) > 1 for symptom in symptoms)
         return "" if shared else ONE_SHOWS
+
+
+def is_itself(job: HealthyJob, name: str, first: int) -> bool:
+    """Whether a job of the library is the job of that name of which ``first`` was known at that time.
+
+    Names come again: it is the same only if it was seen at that time.
+    """
+    return job.job == name and job.began < first <= job.ended
 
 
 def _take(state: ComparedState, anomalies: Sequence[Anomaly], revisions: Sequence[Incident]) -> None:
@@ -173,12 +214,12 @@ def _take(state: ComparedState, anomalies: Sequence[Anomaly], revisions: Sequenc
 def _templates(contrast: HealthyContrast) -> list[Shown]:
     """New and vanished templates so far."""
     alone = [f"{_quoted(one.text)} (by {said_ranks(one.ranks)})" for one in contrast.novel if not one.elsewhere]
-    unlike = [f"{_quoted(one.text)} (by {', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere]
+    others = [f"{_quoted(one.text)} (by {', '.join(one.elsewhere)})" for one in contrast.novel if one.elsewhere]
     absent = [_quoted(one.text) for one in contrast.absent]
     found = []
     for kind, texts, who in (
         ("novel_templates", alone, "no job of the library prints"),
-        ("unlike_templates", unlike, "no job of the baseline prints, but others do"),
+        ("templates_of_others", others, "no job of the baseline prints, but others of the library do"),
         ("absent_templates", absent, "nearly all ranks of the baseline print and nobody here"),
     ):
         if texts:

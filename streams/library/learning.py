@@ -42,6 +42,7 @@ class _Draft:
         self.steps: dict[str, StepPace] = {}
         self.phases: dict[str, PhasePace] = {}
         self.description: JobDescription | None = None
+        self.span = (0, 0)
         # By attempt each window's ranks, latest iteration, and count and number of ranks of each signature.
         self.counts: dict[str, list[tuple[int, int | None, dict[str, tuple[int, int]]]]] = {}
 
@@ -98,7 +99,11 @@ def learned(log: Log, name: str) -> Library:
     drafts: dict[str, _Draft] = {}
     by_end: dict[tuple[int, str], list[Window]] = {}
     descriptions: dict[str, JobDescription | None] = {}
+    spans: dict[str, tuple[int, int]] = {}
     for window in _records(log, "windows", "window"):
+        # What a job is may be told before any of its ranks is heard.
+        began, ended = spans.get(window.identity.job, (window.start, window.end))
+        spans[window.identity.job] = (min(began, window.start), max(ended, window.end))
         if window.described is not None:
             job = window.identity.job
             descriptions[job] = merged((descriptions.get(job), window.described))
@@ -121,7 +126,7 @@ def learned(log: Log, name: str) -> Library:
         profiled = summed_up(draft.profiles.values())
         if not counted and not profiled.functions:
             continue
-        draft.description = descriptions.get(draft.job)
+        draft.description, draft.span = descriptions.get(draft.job), spans[draft.job]
         shown = symptoms.get(draft.job, [])
         healthy = _healthy(draft, frameworks.get(draft.job, ""), counted, profiled, shown)
         jobs.append(healthy)
@@ -242,6 +247,8 @@ def _healthy(
             [draft.phases[attempt] for attempt in sorted(draft.phases)],
         ),
         symptoms=symptoms,
+        began=draft.span[0],
+        ended=draft.span[1],
     )
     learned_of = (job, counted, sorted(profiled.functions.items())) if profiled.functions else (job, counted)
     content = msgspec.json.encode(learned_of, order="deterministic").decode()

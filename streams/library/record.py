@@ -21,6 +21,7 @@ MOST_SYMPTOMS = 5
 MOST_RATE = 1e6
 MOST_NUMBER = 1_000_000
 MOST_COUNT = 1 << 53
+MOST_TIME = 2**63 - 1
 MOST_SECONDS = 1e9
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
@@ -187,7 +188,8 @@ def _job_flaw(job: HealthyJob) -> str:
         return f"job {shortened(job.id, 60)!r} has too many or too long names"
     if any(not 0 <= count <= MOST_COUNT for count in counts):
         return f"job {job.id!r} has a number that is no count"
-    if not (0 <= job.step_s <= MOST_SECONDS and 0 <= job.unlisted <= 1):
+    times = 0 <= job.began <= job.ended <= MOST_TIME and 0 <= job.step_s <= MOST_SECONDS
+    if not (times and 0 <= job.unlisted <= 1):
         return f"job {job.id!r} has a number that no profile has"
     if len(job.symptoms) > MOST_SYMPTOMS or (job.pace is not None and not _can_be(job.pace)):
         return f"job {job.id!r} has a pace or symptoms that no job has"

@@ -20,6 +20,9 @@ from producers.hiding import HIDDEN, hidden, hidden_in_log, hidden_value, hidden
             "MY_PAT",
             "API_TOKENS",
             "secretName",
+            "DB_PW",
+            "SLACK_WEBHOOK_URL",
+            "alertWebhook",
         ),
     ],
 )
@@ -38,6 +41,24 @@ def test_a_name_of_a_secret_is_known(name: str) -> None:
 )
 def test_what_only_sounds_like_a_secret_stays(name: str, value: str) -> None:
     assert hidden_value(name, value) == (value, 0)
+
+
+KEY = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("WANDB", KEY, HIDDEN),
+        ("tracker", KEY[:32], HIDDEN),
+        ("commit", KEY, KEY),
+        ("dataset_sha1", KEY, KEY),
+        ("seed", "12345678", "12345678"),
+    ],
+)
+def test_a_hexadecimal_word_is_a_key_unless_its_name_says_that_it_is_a_hash(name: str, value: str, told: str) -> None:
+    assert hidden_value(name, value)[0] == told
+    assert hidden_value(name, value, hashes=True)[0] == value
 
 
 SECRETS = [
@@ -76,6 +97,9 @@ def test_what_looks_like_a_secret_is_hidden_wherever_it_stands(secret: str, arou
         ("a -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- b", "a *** b"),
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nabc", "***"),
         ("max_tokens=4096 tokenizer=bpe", "max_tokens=4096 tokenizer=bpe"),
+        ("https://hooks.slack.com/services/T0/B0/abc", "https://hooks.slack.com/services/***"),
+        ("sshpass -p 'a b' ssh x", "sshpass -p *** ssh x"),
+        ("redis://:pw@host", "redis://***@host"),
     ],
 )
 def test_of_a_text_only_the_secret_goes(text: str, left: str) -> None:
@@ -91,6 +115,18 @@ def test_of_a_text_only_the_secret_goes(text: str, left: str) -> None:
         (["curl", "-u", "bob:pw"], ["curl", "-u", "***"]),
         (["--token", "--next", "x"], ["--token", "--next", "x"]),
         (["+a.b.password=z", "a.lr=1"], ["+a.b.password=***", "a.lr=1"]),
+        (["sshpass", "-p", "x", "ssh", "-p", "22", "h"], ["sshpass", "-p", "***", "ssh", "-p", "22", "h"]),
+        (["sshpass", "-px", "ssh"], ["sshpass", "-p***", "ssh"]),
+        (["mysql", "-u", "me", "-px", "db"], ["mysql", "-u", "me", "-p***", "db"]),
+        (["mysql", "-p", "db"], ["mysql", "-p", "db"]),
+        (
+            ["/usr/bin/docker", "login", "-u", "me", "-p", "x", "r.io"],
+            ["/usr/bin/docker", "login", "-u", "me", "-p", "***", "r.io"],
+        ),
+        (["docker", "run", "-p", "80:80", "x"], ["docker", "run", "-p", "80:80", "x"]),
+        (["wandb", "login", "--relogin", KEY], ["wandb", "login", "--relogin", "***"]),
+        (["bash", "-c", f"wandb login {KEY}; train.py -p 3"], ["bash", "-c", "wandb login ***; train.py -p 3"]),
+        (["redis-cli", "-a", "x", "|", "grep", "-a", "y"], ["redis-cli", "-a", "***", "|", "grep", "-a", "y"]),
     ],
 )
 def test_of_a_command_only_the_secret_goes(words: list[str], left: list[str]) -> None:
@@ -105,6 +141,20 @@ def test_of_a_command_only_the_secret_goes(words: list[str], left: list[str]) ->
         ("  wandb_api_key ........ abcdefgh", "  wandb_api_key ........ ***"),
         ("  wandb_api_key ........ None", "  wandb_api_key ........ None"),
         ("login with hf_abcdefghijklmn failed", "login with *** failed"),
+        ("+ sshpass -p hunter2 ssh node1", "+ sshpass -p *** ssh node1"),
+        ("+ mysql -u me -phunter2 db", "+ mysql -u me -p*** db"),
+        ("+ docker login -u me -p hunter2 r.io && x", "+ docker login -u me -p *** r.io && x"),
+        (f"+ wandb login {KEY}", "+ wandb login ***"),
+        (f"WANDB={KEY}", "WANDB=***"),
+        (f"cloning https://{KEY[:24]}@github.com/x/y", "cloning https://***@github.com/x/y"),
+        ("GET redis://:pw@host/0", "GET redis://***@host/0"),
+        ("POST https://hooks.slack.com/services/T0/B0/abc: 500", "POST https://hooks.slack.com/services/*** 500"),
+        ("headers: {'Authorization': 'Bearer abcdefghijk'}", "headers: {'Authorization': 'Bearer ***'}"),
+        ("authorization: Basic dXNlcjpwdw==", "authorization: Basic ***"),
+        ("{'wandb_api_key': 'abc', 'lr': 3}", "{'wandb_api_key': ***, 'lr': 3}"),
+        ("connect(host=db, password=hunter2)", "connect(host=db, password=***)"),
+        ("DB_PW=hunter2", "DB_PW=***"),
+        ("GET https://h/x?access_token=abc&n=1", "GET https://h/x?access_token=***&n=1"),
     ],
 )
 def test_of_a_line_of_a_log_only_what_certainly_is_a_secret_goes(text: str, left: str) -> None:
@@ -120,6 +170,14 @@ def test_of_a_line_of_a_log_only_what_certainly_is_a_secret_goes(text: str, left
             "tokens per second: 1234",
             "tcp://node0:29500",
             "task-abcdefghijklmnopq",
+        ),
+        *(
+            "run wandb login to authenticate, see https://wandb.ai/authorize",
+            "api_key=os.environ['X'], password=self.password",
+            "see https://pytorch.org/docs for basic training and token embeddings",
+            "clone ssh://git@github.com/x at 0123456789abcdef0123456789abcdef01234567",
+            "docker run -p 8080:80 x",
+            "the key_size=128 and pad_token_id=0",
         ),
         *("step 1 token accuracy: 0.5", "secret: x", "password was wrong", "init_method tcp://10.0.0.1:29500 rank 3"),
     ],

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from producers import job_files
+from producers.job_facts import JobFacts
 from producers.scan import Source
 
 BOMB = "a: &a {lr: 1, bf16: true, num_layers: 2}\n" + "".join(
@@ -258,3 +259,11 @@ def test_what_a_source_tells_fits_one_record(tmp_path: Path) -> None:
     event = facts.event(0)
     assert event.left_out["too many"] > 0
     assert len(msgspec.json.encode(event)) < 1_000_000
+
+
+def test_in_a_list_of_a_configuration_one_item_may_name_what_the_next_is() -> None:
+    facts = JobFacts("config.yaml")
+    facts.settings({"extra_args": ["--db-password", "hunter2", "--lr", "3"], "blend": [1, "x"], "none": []})
+    event = facts.event(0)
+    assert event.hyperparameters == {"extra_args": "--db-password, ***, --lr, 3"}
+    assert (event.data, event.left_out) == ({"blend": "1, x"}, {"secret": 1})

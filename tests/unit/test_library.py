@@ -156,6 +156,7 @@ def changed(library: Library, change: Callable[[dict[str, Any]], Any]) -> bytes:
         (lambda raw: raw["jobs"][0].update(framework="f" * 300), "has too many or too long names"),
         (lambda raw: raw["jobs"][0].update(ranks=dict.fromkeys(map(str, range(99)), 1)), "has too many or too long"),
         (lambda raw: raw["jobs"][0]["pace"].update(step_s=-1), "has a pace or symptoms that no job has"),
+        (lambda raw: raw["jobs"][0].update(began=2, ended=1), "has a number that no profile has"),
         (lambda raw: raw["jobs"][0]["pace"].update(phases={"p" * 500: 1}), "has a pace or symptoms that no job has"),
         (lambda raw: raw["jobs"][0].update(symptoms=["hang"] * 9), "has a pace or symptoms that no job has"),
         (lambda raw: raw["jobs"][0].update(description={"framework": "f" * 500}), "is described by more or longer"),

@@ -11,6 +11,7 @@ from streams_support import (
     Script,
     ailing,
     any_of,
+    at,
     describe,
     described,
     dying,
@@ -28,10 +29,12 @@ from streams_support import (
 )
 
 from schemas.comparison import Comparison
+from schemas.events import Job
+from schemas.identity import Identity
 from schemas.library import Library
 from streams.compared import as_json, comparisons, lines
 from streams.driver import Driver
-from streams.library.comparing import ONE_PAIR, ONE_SHOWS, SettledState, settle
+from streams.library.comparing import ITSELF, ONE_PAIR, ONE_SHOWS, ONLY_ITSELF, SettledState, settle
 from streams.library.known import Known
 from streams.log.memory import MemoryLog
 from streams.snapshots import MemorySnapshots
@@ -114,6 +117,29 @@ def test_settings_that_separate_jobs_with_a_symptom_from_those_without_are_told(
     assert other.associations[0].settings == best.settings
 
 
+def test_a_job_that_is_in_the_library_itself_is_not_counted_twice() -> None:
+    library = library_of(described("fine"), described("well"), ill("job"))
+    found = last(held(ill("job"), library))
+    assert found.associations[0].text == "numerics in 1 of 1 job with fp8=true, in 0 of 2 without"
+    assert found.caution == ONE_SHOWS
+    assert [one.reason for one in found.jobs if one.id.startswith("job.")] == [ITSELF]
+    # Another run may have the same name.
+    before = [msgspec.structs.replace(one, ended=one.began + 1) for one in library.jobs]
+    other = last(held(ill("job"), msgspec.structs.replace(library, jobs=before)))
+    assert other.associations[0].text == "numerics in 2 of 2 jobs with fp8=true, in 0 of 2 without"
+    alone = last(held(described("fine"), library_of(described("fine"))))
+    assert (alone.settings, alone.caution) == ([], ONLY_ITSELF)
+
+
+def test_a_job_is_known_to_be_itself_by_what_is_told_before_its_ranks_are_heard() -> None:
+    script = described("job", flags={})
+    script.send(Identity(job="job", node="node0", rank_reason="belongs to the job"), Job(time=at(-25), flags=FP8))
+    library = library_of(described("fine"), script)
+    (job,) = [one for one in library.jobs if one.job == "job"]
+    assert job.began <= at(-25) < at(60) <= job.ended
+    assert [one.reason for one in last(held(script, library)).jobs if one.id == job.id] == [ITSELF]
+
+
 def test_one_pair_of_jobs_cannot_tell() -> None:
     library = library_of(described("fine"))
     found = last(held(ill("job", versions={"torch": "2.9.0"}), library))
@@ -142,8 +168,8 @@ def test_a_template_that_only_unlike_jobs_print_is_new_and_says_who_prints_it(he
     log = held(script, library)
     (one,) = [one for one in records(log, "anomalies") if one.grounds == "novel_templates"]
     assert one.text.startswith("1 template that no like healthy job prints: 'shard index")
-    assert f"(by rank 2; printed by unlike job {library.jobs[1].id})" in one.text
-    assert [shown.kind for shown in last(log).shows] == ["unlike_templates"]
+    assert f"(by rank 2; outside the baseline printed by {library.jobs[1].id})" in one.text
+    assert [shown.kind for shown in last(log).shows] == ["templates_of_others"]
 
 
 def test_an_old_library_is_read_as_it_was_and_all_of_it_is_the_baseline() -> None:
