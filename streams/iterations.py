@@ -43,6 +43,10 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     told: int = 0
     pause: int = 0
 
+    def __post_init__(self) -> None:
+        # A clock that was written down before iterations were counted has seen as many as it knows durations of.
+        self.told = max(self.told, len(self.steps))
+
     @property
     def is_timed(self) -> bool:
         """Whether the time of the latest iteration is known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from detection_support import (
     FIXED,
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 
 from schemas.identity import Identity
 from schemas.results import Series, Window
+from streams.iterations import ProgressClock
 from streams.view import AttemptView, AttemptWindow
 
 
@@ -360,3 +362,9 @@ def test_a_ranks_threads_stay_bounded_over_windows_and_its_main_thread_is_never_
     assert len(spans) == 64
     main = view.members[0].main_span(0)
     assert main is not None and main.samples == 6
+
+
+def test_a_clock_that_was_written_down_before_iterations_were_counted_is_warm() -> None:
+    before = b'{"iteration": 500, "time": 9, "steps": [1, 1, 1, 1, 1]}'
+    assert msgspec.json.decode(before, type=ProgressClock).told == 5
+    assert ProgressClock().told == 0
