@@ -10,10 +10,12 @@ import msgspec
 from schemas.fleet import FleetReport, NodeHistory, ReportedIncident, StorageComplaint
 from schemas.identity import NO_JOB
 from schemas.ids import stable_id
+from schemas.meta import MetaAlert
 from schemas.results import Incident
 from streams.fleet.compose import WITHDRAWN, composed
 from streams.fleet.failure import Failure
 from streams.fleet.failures import failures
+from streams.fleet.left_out import LeftOutState, said_left_out
 from streams.fleet.seen import Seen, Span
 from streams.fleet.tallies import Counted, Tallies, TalliesState
 from streams.fleet.together import Told
@@ -59,7 +61,7 @@ class Running(msgspec.Struct, kw_only=True):
 
 
 class ClusterState(msgspec.Struct, kw_only=True):
-    """What is carried from window to window; ``dropped`` counts what there was no room for."""
+    """What is carried from window to window; ``dropped`` counts what there was no room for, as ``left_out`` says."""
 
     cluster: str
     at: int = 0
@@ -70,6 +72,7 @@ class ClusterState(msgspec.Struct, kw_only=True):
     switches: dict[str, str] = {}
     tallies: TalliesState = msgspec.field(default_factory=TalliesState)
     dropped: int = 0
+    left_out: LeftOutState = msgspec.field(default_factory=LeftOutState)
 
 
 class ClusterKeeper:
@@ -95,6 +98,11 @@ class ClusterKeeper:
         revisions = self._revised(end) if telling else []
         return revisions, self._tallies.told(self.state.cluster, end)
 
+    def left_out(self, end: int) -> list[MetaAlert]:
+        """What is to be said of all for which there was no room."""
+        count = self.state.dropped + self.state.tallies.left_out
+        return said_left_out(self.state.left_out, self.state.cluster, count, end)
+
     def _take(self, report: FleetReport, end: int) -> bool:
         """Take in one report; returns whether it may change which failures there are."""
         if report.job == NO_JOB:
@@ -105,8 +113,7 @@ class ClusterKeeper:
             self._take_incident(report.job, one, end)
         for complaint in report.complaints:
             self._take_complaint(complaint)
-        if len(self.state.switches) < MOST_PLACES:
-            self.state.switches.update(report.switches)
+        self.state.switches.update(report.switches)
         known = self.state.jobs.get(report.job)
         before = known.nodes if known and not known.gone else []
         after = [] if report.left else before if report.nodes is None else report.nodes
@@ -235,6 +242,7 @@ class ClusterKeeper:
         }
         self._bound_incidents()
         self._bound_complaints(before)
+        self._bound_switches()
         self.state.jobs = {job: one for job, one in self.state.jobs.items() if not one.gone or one.at >= before}
         self._bound_jobs(end)
 
@@ -263,6 +271,16 @@ class ClusterKeeper:
                 del self._incidents[key]
                 self.state.dropped += 1
 
+    def _bound_switches(self) -> None:
+        """Those of nodes on which no job runs go first."""
+        over = len(self.state.switches) - MOST_PLACES
+        if over <= 0:
+            return
+        busy = {node for job in self.state.jobs.values() for node in job.nodes}
+        for _, node in sorted((node in busy, node) for node in self.state.switches)[:over]:
+            del self.state.switches[node]
+        self.state.dropped += over
+
     def _bound_complaints(self, before: int) -> None:
         said = [
             (span[1], storage, node, span[0])
@@ -270,6 +288,7 @@ class ClusterKeeper:
             for node, span in nodes.items()
             if span[1] >= before
         ]
+        self.state.dropped += max(len(said) - MOST_PLACES, 0)
         said = sorted(said)[-MOST_PLACES:]
         self.state.complaints = {}
         for last, storage, node, first in said:

@@ -85,7 +85,8 @@ def scope_of(failure: Failure, cluster: str) -> Scope:
         return Scope(kind="fleet", name=f"storage {failure.name}", nodes=failure.nodes)
     if failure.kind == "fleet":
         return Scope(kind="fleet", name=f"cluster {cluster}" if cluster else "the cluster")
-    return Scope(kind=failure.kind, name=failure.name, nodes=failure.nodes, devices=failure.devices)
+    switches = [failure.name] if failure.kind == "switch" else []
+    return Scope(kind=failure.kind, name=failure.name, nodes=failure.nodes, devices=failure.devices, switches=switches)
 
 
 def _next_step(failure: Failure) -> str:

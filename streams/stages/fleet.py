@@ -111,6 +111,7 @@ class FleetStage:
         keeper = self._clusters.setdefault(cluster, ClusterKeeper(ClusterState(cluster=cluster)))
         try:
             revisions, histories = keeper.close(end, reports)
+            left_out = keeper.left_out(end)
         except Exception as error:
             # One cluster must not stop the others: what was known of it is lost, loudly, and it begins anew.
             del self._clusters[cluster]
@@ -118,6 +119,7 @@ class FleetStage:
         return [
             *(Output(topic="incidents", key=NO_JOB, record=one, time=end) for one in revisions),
             *(Output(topic="node.history", key=f"{cluster}|{one.node}", record=one, time=end) for one in histories),
+            *(Output(topic="meta", key=cluster, record=one, time=end) for one in left_out),
         ]
 
     def _forget_clusters(self) -> None:

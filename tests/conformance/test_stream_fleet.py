@@ -14,16 +14,19 @@ from streams_support import (
     at,
     dying,
     hanging,
+    node_of,
     recording_of,
     records,
     restarting,
     run,
     said,
+    steady,
+    worker,
     written_log,
 )
 
 from producers.recording import Recording
-from schemas.events import Log
+from schemas.events import Job, Log
 from schemas.identity import NO_JOB, Identity
 from schemas.results import Incident
 from streams.stages.fleet_reports import Reporter
@@ -107,6 +110,42 @@ def test_what_the_jobs_share_depends_on_nothing_but_the_log() -> None:
         log = written_log(recording, 3)
         run(log, choose=any_of(seed, most=1 + 20 * seed))
         assert said(log, RESULTS) == said(expected, RESULTS)
+
+
+def losing_a_port(job: str, above: tuple[str, str]) -> Script:
+    """The job stands still once a port of the second node is down; each node says under which switches it hangs."""
+    script = Script(job)
+    script.start(4)
+    for rank in range(4):
+        node = f"{job}-{node_of(rank)}"
+        address = {"SLURM_TOPOLOGY_ADDR": f"{above[rank // 2]}.{node}"}
+        script.send(worker(job, rank), Job(time=at(0.5), environment=address))
+    script.train(4, 1, 40)
+    script.alive(4, 0, 90)
+    kernel = Identity(job=job, node="node01", rank_reason="log of a node", process_type="kernel")
+    down = "mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link DOWN"
+    script.send(kernel, Log(time=at(41), stream="kernel", text=down, process_type="kernel"))
+    return on_nodes_of_its_own(script)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "switch"),
+    [
+        (("s0.leaf3", "s0.leaf3", "s0.leaf3"), "s0.leaf3"),
+        (("s0.leaf3", "s0.leaf4", "s0.leaf5"), "s0"),
+        (("s0.leaf3", "s1.leaf4", "s2.leaf5"), ""),
+    ],
+    ids=["one leaf", "leaves of one spine", "spines"],
+)
+def test_jobs_that_lose_ports_under_one_switch_are_one_failure_of_it(leaves: Sequence[str], switch: str) -> None:
+    """Their other nodes hang under another one."""
+    jobs = [losing_a_port(f"job-{number}", ("s9.leaf9", leaf)) for number, leaf in enumerate(leaves)]
+    spared = [on_nodes_of_its_own(steady(f"spared-{number}")) for number in range(4)]
+    found = fleet(recording_of(*jobs, *spared))
+    assert places(found) == ([("switch", switch, ["job-0", "job-1", "job-2"])] if switch else [])
+    assert [(one.area, one.scope.switches, one.scope.nodes) for one in found] == (
+        [("network", [switch], [f"job-{number}-node01" for number in range(3)])] if switch else []
+    )
 
 
 def test_a_report_that_cannot_be_made_costs_no_incident(monkeypatch: pytest.MonkeyPatch) -> None:

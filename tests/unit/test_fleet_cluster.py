@@ -251,10 +251,21 @@ def test_state_is_bounded_whatever_is_reported(monkeypatch: pytest.MonkeyPatch) 
         more = {"nodes": [f"n{number}"], "complaints": [complaint], "switches": {f"n{number}": f"l{number}"}}
         play.window(end, report(one, end, **more))
     state = play.keeper.state
+    assert "n59" in state.switches
     assert len(state.jobs) <= 20 and len(state.incidents) <= 20 and len(state.tallies.nodes) <= 20
     assert len(state.complaints) <= 20 and len(state.switches) <= 20
     assert state.dropped > 0
     assert state.tallies.whole.busy == sum(one.busy for one in state.tallies.nodes.values())
+
+
+def test_what_was_left_out_is_told_once_and_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_JOBS", 2)
+    play, said = Play(), []
+    for number in range(20):
+        end = 10.0 * number + 10
+        play.window(end, report("ab"[number % 2] if number > 4 else f"j{number}", end, nodes=["n"]))
+        said += [(one.status, one.severity, one.cluster, number) for one in play.keeper.left_out(at(end))]
+    assert said == [("firing", "info", "a", 2), ("resolved", "info", "a", 12)]
 
 
 def test_a_hundred_incidents_of_a_fleet_of_a_thousand_jobs_are_told_apart() -> None:

@@ -7,6 +7,7 @@ from fleet_support import T0, at, report, told
 
 from schemas.codec import encode, headers, kind_of
 from schemas.fleet import FleetReport
+from schemas.meta import MetaAlert
 from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Progress
 from streams.config import StreamConfig
@@ -133,6 +134,15 @@ def test_a_cluster_that_makes_it_fail_does_not_stop_the_others(monkeypatch: pyte
     assert len(revisions(outputs)) == 1
     (letter,) = [one.record for one in outputs if isinstance(one.record, DeadLetter)]
     assert letter.reason.endswith("ValueError: no")
+
+
+def test_what_a_cluster_has_no_room_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.fleet.cluster.MOST_JOBS", 1)
+    jobs = [report(job, 130, nodes=["n"]) for job in "abc"]
+    _, outputs = Topic(*jobs, *(progress(n, 130) for n in range(3))).played()
+    (alert,) = [one.record for one in outputs if isinstance(one.record, MetaAlert)]
+    assert (alert.name, alert.subject, alert.status) == ("fleet_left_out", "cluster a", "firing")
+    assert alert.text.startswith("there was no room for 2 more")
 
 
 def test_clusters_are_bounded_and_told_apart() -> None:
