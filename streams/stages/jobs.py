@@ -17,12 +17,12 @@ from streams.incidents.groups import awaiting_turn, wait_for_others
 from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
 from streams.incidents.revising import Draft
-from streams.job_description import merged
 from streams.job_meta import JobMeta, JobMetaState
 from streams.library.comparing import BesideLibrary, ComparedState, SettledState, settle
 from streams.library.known import Known
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.stages.alarms import Placed, remembered, switches_of
+from streams.stages.descriptions import Descriptions
 from streams.stages.observing import observed
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of
@@ -56,8 +56,8 @@ class JobState(msgspec.Struct, kw_only=True):
     """What one job carries from window to window; ``layout`` is what workers without a rank say of it.
 
     ``past`` are its latest incidents, by which one of a later attempt is known to recur.
-    ``description`` is what all of its workers have told of the job, whatever the attempt, ``settled`` by what of it
-    those healthy jobs were chosen that it is held against.
+    ``told`` is what its workers have told of the job, by attempt, ``settled`` by what of it those healthy jobs were
+    chosen that it is held against.
     ``alarms`` are the platform's, ``switches`` those that nodes hang under.
     """
 
@@ -67,7 +67,7 @@ class JobState(msgspec.Struct, kw_only=True):
     unclaimed: list[tuple[str, Exit]] = []
     layout: dict[str, int] = {}
     past: list[Past] = []
-    description: JobDescription | None = None
+    told: dict[str, JobDescription] = {}
     settled: SettledState = msgspec.field(default_factory=SettledState)
     alarms: list[Placed] = []
     switches: dict[str, str] = {}
@@ -87,6 +87,17 @@ class _Attempt:
             if detector.name in state.detectors:
                 detector.restore(state.detectors[detector.name])
         self.incidents = IncidentBook(state.incidents)
+        self._noted = False
+
+    def is_past(self, window: AttemptWindow) -> bool:
+        """Whether a new attempt has begun, all incidents are over, and the window tells nothing of this one."""
+        past = self.state.view.superseded is not None and not self.state.incidents.incidents
+        return past and not (window.summaries or window.exits or window.sightings or window.nobodys is not None)
+
+    def observe(self, window: AttemptWindow) -> tuple[list[Anomaly], list[Output]]:
+        """What its detectors find in a window."""
+        self._noted = False
+        return observed(self.detectors, self.state.view, window, STAGE)
 
     def anew(self, stacks: MergedStacks | None) -> list[MergedStacks]:
         """The stacks, unless they say what was last said of this standstill."""
@@ -94,7 +105,9 @@ class _Attempt:
         return [] if stacks is None or before == self.state.stacks else [stacks]
 
     def written(self) -> AttemptState:
-        self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
+        if not self._noted:
+            self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
+            self._noted = True
         self.state.incidents = self.incidents.state
         return msgspec.structs.replace(self.state, view=folded(self.state.view))
 
@@ -117,6 +130,7 @@ class JobKeeper:
         self._known = known.for_a_job() if known else None
         self._library = BesideLibrary(known.library.jobs, known.described) if known else BesideLibrary((), {})
         self._choose_baseline()
+        self._descriptions = Descriptions(state.told)
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
         self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
         self._meta = JobMeta(state.job, state.meta)
@@ -147,15 +161,15 @@ class JobKeeper:
         """Take in the window that ends at ``end``; returns templates, anomalies, stacks and incident revisions."""
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
-        self._state.description = merged([self._state.description, *(one.described for one in summaries)])
-        if self._known is not None and settle(self._state.settled, self._state.description, end):
-            self._choose_baseline()
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
+        if self._known is not None and settle(self._state.settled, self._descriptions.of_all(self._newest()), end):
+            self._choose_baseline()
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
         for name in sorted(self._attempts):
             self._see(self._attempts[name], windows[name])
-        seen = {name: self._contrast(self._attempts[name], windows[name]) for name in sorted(self._attempts)}
+        judged = [name for name in sorted(self._attempts) if not self._attempts[name].is_past(windows[name])]
+        seen = {name: self._contrast(self._attempts[name], windows[name]) for name in judged}
         outputs += [output for one in seen.values() for output in one.outputs]
         revisions = self._publish({name: one.drafts for name, one in seen.items()}, windows)
         outputs += [self._out("incidents", self._state.job, one, end) for one in revisions]
@@ -185,6 +199,7 @@ class JobKeeper:
                 ended += attempt.incidents.end(attempt.state.view, window, suspicious, in_series)
                 del self._attempts[name]
                 self._templates.forget(name)
+                self._descriptions.forget(name)
         return ended
 
     def _out(self, topic: str, key: str, record: msgspec.Struct, time: int) -> Output:
@@ -201,7 +216,7 @@ class JobKeeper:
         """What the detectors find in a window, and what would be said of the attempt's incidents by that."""
         view = attempt.state.view
         window = self._contrasted(view, window)
-        found, failures = observed(attempt.detectors, view, window, STAGE)
+        found, failures = attempt.observe(window)
         anomalies, waits = awaiting_turn(found, view, self._other_groups(view.attempt), window.end)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
@@ -219,13 +234,17 @@ class JobKeeper:
             now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
             ids = {one.id for one in now}
             past = [*(one for one in self._state.past if one.id not in ids), *now]
-            newest = {group_of(name): self._order(name) for name in sorted(self._attempts, key=self._order)}
+            newest = {group_of(name): self._order(name) for name in self._newest()}
             wait_for_others(by_group, past, newest, max(one.end for one in windows.values()))
         return [
             one
             for name, of in drafts.items()
             for one in self._attempts[name].incidents.publish(of, windows[name], partial(self._in_series, name))
         ]
+
+    def _newest(self) -> list[str]:
+        """The latest attempt of each group of workers."""
+        return sorted({group_of(name): name for name in sorted(self._attempts, key=self._order)}.values())
 
     def _other_groups(self, name: str) -> list[AttemptView]:
         """The views of the other groups of workers, without attempts that were given up."""
@@ -286,6 +305,7 @@ class JobKeeper:
         oldest = end - self._config.idle_windows * self._config.window_ns
         self._state.alarms = remembered(self._state.alarms, told.alerts, oldest)
         self._state.switches = switches_of(told.switches, self._state.switches, MOST_NODES)
+        self._descriptions.take(summaries, self._attempts)
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
         exits, sightings = self._claim(nodes, owners, end)
@@ -300,7 +320,6 @@ class JobKeeper:
             exits=exits,
             sightings=sightings,
             layout=self._state.layout,
-            described=self._state.description,
             alarms=self._state.alarms,
             switches=self._state.switches,
             unavailable=unavailable,
@@ -308,7 +327,8 @@ class JobKeeper:
         windows = {}
         for name, view in views.items():
             own = ranked.get(name, [])
-            windows[name] = window_of(view, own, shared, self._templates.printed(name, own, view.members))
+            printed = self._templates.printed(name, own, view.members)
+            windows[name] = window_of(view, own, shared, printed, self._descriptions.of(name))
         return windows
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
