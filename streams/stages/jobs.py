@@ -8,22 +8,19 @@ from functools import partial
 import msgspec
 
 from schemas.jobs import JobDescription
-from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate, Window
+from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Window
 from streams.config import StreamConfig
-from streams.detectors import registry
-from streams.folding import folded, unfold
-from streams.incidents.book import IncidentBook
 from streams.incidents.groups import awaiting_turn, wait_for_others
-from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
 from streams.incidents.revising import Draft
 from streams.job_meta import JobMeta, JobMetaState
-from streams.library.comparing import BesideLibrary, ComparedState, SettledState, settle
+from streams.library.comparing import BesideLibrary, SettledState, settle
 from streams.library.known import Known
-from streams.merged_stacks import merged_stacks, what_it_says
+from streams.merged_stacks import merged_stacks
 from streams.stages.alarms import Placed, remembered, switches_of
+from streams.stages.attempt import Attempt, AttemptState
+from streams.stages.claims import claimed
 from streams.stages.descriptions import Descriptions
-from streams.stages.observing import observed
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of
 from streams.stages.split import Shared, attempt_of, group_of, number_of, window_of
@@ -33,23 +30,8 @@ from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow
 
 STAGE = "job"
-MOST_UNCLAIMED = 1000
 MOST_NODES = 20_000
 SHOWN_ABSENT = 2
-
-
-class AttemptState(msgspec.Struct, kw_only=True):
-    """What one attempt carries from window to window; ``stacks`` is a hash of what was last said of its stacks.
-
-    ``compared`` is what it has shown beside the jobs of a library.
-    """
-
-    view: AttemptView
-    detectors: dict[str, msgspec.Raw] = {}
-    incidents: IncidentBookState = msgspec.field(default_factory=IncidentBookState)
-    compared: ComparedState = msgspec.field(default_factory=ComparedState)
-    stacks: str = ""
-    idle: int = 0
 
 
 class JobState(msgspec.Struct, kw_only=True):
@@ -75,43 +57,6 @@ class JobState(msgspec.Struct, kw_only=True):
     meta: JobMetaState = msgspec.field(default_factory=JobMetaState)
 
 
-class _Attempt:
-    """An attempt's state with its live detectors and incidents."""
-
-    def __init__(self, state: AttemptState, config: StreamConfig) -> None:
-        self.state = state
-        unfold(state.view)
-        built = registry.build("job", config.detectors)
-        self.detectors = [one for one in built if isinstance(one, registry.JobDetector)]
-        for detector in self.detectors:
-            if detector.name in state.detectors:
-                detector.restore(state.detectors[detector.name])
-        self.incidents = IncidentBook(state.incidents)
-        self._noted = False
-
-    def is_past(self, window: AttemptWindow) -> bool:
-        """Whether a new attempt has begun, all incidents are over, and the window tells nothing of this one."""
-        past = self.state.view.superseded is not None and not self.state.incidents.incidents
-        return past and not (window.summaries or window.exits or window.sightings or window.nobodys is not None)
-
-    def observe(self, window: AttemptWindow) -> tuple[list[Anomaly], list[Output]]:
-        """What its detectors find in a window."""
-        self._noted = False
-        return observed(self.detectors, self.state.view, window, STAGE)
-
-    def anew(self, stacks: MergedStacks | None) -> list[MergedStacks]:
-        """The stacks, unless they say what was last said of this standstill."""
-        before, self.state.stacks = self.state.stacks, "" if stacks is None else what_it_says(stacks)
-        return [] if stacks is None or before == self.state.stacks else [stacks]
-
-    def written(self) -> AttemptState:
-        if not self._noted:
-            self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
-            self._noted = True
-        self.state.incidents = self.incidents.state
-        return msgspec.structs.replace(self.state, view=folded(self.state.view))
-
-
 class _Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What a window shows of one attempt, and what would be said of its incidents."""
 
@@ -132,7 +77,7 @@ class JobKeeper:
         self._choose_baseline()
         self._descriptions = Descriptions(state.told)
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
-        self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
+        self._attempts = {name: Attempt(attempt, config) for name, attempt in state.attempts.items()}
         self._meta = JobMeta(state.job, state.meta)
 
     def _choose_baseline(self) -> None:
@@ -205,18 +150,18 @@ class JobKeeper:
     def _out(self, topic: str, key: str, record: msgspec.Struct, time: int) -> Output:
         return Output(topic=topic, key=key, record=record, time=time)
 
-    def _see(self, attempt: _Attempt, window: AttemptWindow) -> None:
+    def _see(self, attempt: Attempt, window: AttemptWindow) -> None:
         """Take a window into the attempt's view, before anything of any attempt is judged."""
         signs = bool(window.summaries or window.sightings or window.nobodys is not None)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
         attempt.state.view.update(window)
         self._templates.note(window.attempt, window.printed)
 
-    def _contrast(self, attempt: _Attempt, window: AttemptWindow) -> _Seen:
+    def _contrast(self, attempt: Attempt, window: AttemptWindow) -> _Seen:
         """What the detectors find in a window, and what would be said of the attempt's incidents by that."""
         view = attempt.state.view
         window = self._contrasted(view, window)
-        found, failures = attempt.observe(window)
+        found, failures = attempt.observe(window, STAGE)
         anomalies, waits = awaiting_turn(found, view, self._other_groups(view.attempt), window.end)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
@@ -308,7 +253,9 @@ class JobKeeper:
         self._descriptions.take(summaries, self._attempts)
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
-        exits, sightings = self._claim(nodes, owners, end)
+        in_order = [views[name] for name in sorted(views, key=self._order)]
+        claims = claimed(nodes, owners, in_order, self._state.unclaimed, oldest)
+        self._state.unclaimed = claims.waiting
         asks = told.asks_for_devices or any(one.device for _, one in self._state.alarms)
         shared = Shared(
             job=self._state.job,
@@ -317,8 +264,8 @@ class JobKeeper:
             told=told,
             owners=owners,
             gpus=devices_of(views, ranked) if asks else {},
-            exits=exits,
-            sightings=sightings,
+            exits=claims.exits,
+            sightings=claims.sightings,
             layout=self._state.layout,
             alarms=self._state.alarms,
             switches=self._state.switches,
@@ -343,45 +290,11 @@ class JobKeeper:
             # A last word of an attempt that is over already does not end the one that runs.
             superseded = start if newest > (number_of(name), start) else None
             view = AttemptView(job=self._state.job, attempt=name, first=start, superseded=superseded)
-            self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
+            self._attempts[name] = Attempt(AttemptState(view=view), self._config)
 
     def _order(self, name: str) -> tuple[int, int]:
         """Attempts in order: by number, those without one by when they began."""
         return number_of(name), self._attempts[name].state.view.first
-
-    def _claim(
-        self, nodes: list[Window], owners: dict[tuple[str, int], tuple[str, int]], end: int
-    ) -> tuple[dict[str, list[tuple[int, Exit]]], dict[str, list[tuple[int, int]]]]:
-        """Exits and sightings by attempt. An exit whose process nobody knows yet waits for its rank to appear."""
-        exits: dict[str, list[tuple[int, Exit]]] = {}
-        sightings: dict[str, list[tuple[int, int]]] = {}
-        waiting: list[tuple[str, Exit]] = []
-        reported = [*self._state.unclaimed, *((node.identity.node, one) for node in nodes for one in node.exits)]
-        for node_name, exit_ in reported:
-            owner = owners.get((node_name, exit_.pid)) or self._by_rank(exit_)
-            if owner is None:
-                waiting.append((node_name, exit_))
-            else:
-                exits.setdefault(owner[0], []).append((owner[1], exit_))
-        for node in nodes:
-            for pid in node.pids:
-                owner = owners.get((node.identity.node, pid))
-                if owner is not None:
-                    sightings.setdefault(owner[0], []).append((owner[1], node.end))
-        oldest = end - self._config.idle_windows * self._config.window_ns
-        self._state.unclaimed = [one for one in waiting if one[1].time >= oldest][-MOST_UNCLAIMED:]
-        return exits, sightings
-
-    def _by_rank(self, exit_: Exit) -> tuple[str, int] | None:
-        """Where no process id is known, a global rank belongs to the newest attempt that had begun by then."""
-        begun = [name for name, attempt in self._attempts.items() if attempt.state.view.first <= exit_.time]
-        if exit_.rank is None or not begun:
-            return None
-        newest = max(begun, key=self._order)
-        known = self._attempts[newest].state.view.members.get(exit_.rank)
-        if known is None or known.main_pid is not None:
-            return None
-        return newest, exit_.rank
 
 
 def _by_attempt(summaries: list[Window]) -> tuple[dict[str, list[Window]], list[Window]]:

@@ -29,7 +29,7 @@ from streams.incidents.flaps import MOST_RESTED
 from streams.incidents.joining import MOST_OPEN
 from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, IncidentBookState
 from streams.incidents.recurrence import MOST_PAST
-from streams.stages import jobs, observing
+from streams.stages import attempt, observing
 from streams.stages.jobs import JobKeeper, JobState
 from streams.view import AttemptView, AttemptWindow
 
@@ -179,7 +179,7 @@ def test_detectors_no_longer_run_for_attempts_that_were_given_up(monkeypatch: py
         watched.append(view.attempt)
         return observed(detectors, view, window, stage)
 
-    monkeypatch.setattr(jobs, "observed", counted)
+    monkeypatch.setattr(attempt, "observed", counted)
     keeper = JobKeeper(JobState(job="job1"), CONFIG)
     for number in range(10):
         end, windows = restart(number)
