@@ -8,22 +8,19 @@ from functools import partial
 import msgspec
 
 from schemas.jobs import JobDescription
-from schemas.results import Anomaly, Axis, Exit, Incident, MergedStacks, SuspiciousTemplate, Window
+from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Window
 from streams.config import StreamConfig
-from streams.detectors import registry
-from streams.folding import folded, unfold
-from streams.incidents.book import IncidentBook
 from streams.incidents.groups import awaiting_turn, wait_for_others
-from streams.incidents.opened import IncidentBookState
 from streams.incidents.recurrence import Past, past_of, with_series
 from streams.incidents.revising import Draft
-from streams.job_description import merged
 from streams.job_meta import JobMeta, JobMetaState
-from streams.library.comparing import BesideLibrary, ComparedState, SettledState, settle
+from streams.library.comparing import BesideLibrary, SettledState, settle
 from streams.library.known import Known
-from streams.merged_stacks import merged_stacks, what_it_says
+from streams.merged_stacks import merged_stacks
 from streams.stages.alarms import Placed, remembered, switches_of
-from streams.stages.observing import observed
+from streams.stages.attempt import Attempt, AttemptState
+from streams.stages.claims import claimed
+from streams.stages.descriptions import Descriptions
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of
 from streams.stages.split import Shared, attempt_of, group_of, number_of, window_of
@@ -33,31 +30,16 @@ from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView, AttemptWindow
 
 STAGE = "job"
-MOST_UNCLAIMED = 1000
 MOST_NODES = 20_000
 SHOWN_ABSENT = 2
-
-
-class AttemptState(msgspec.Struct, kw_only=True):
-    """What one attempt carries from window to window; ``stacks`` is a hash of what was last said of its stacks.
-
-    ``compared`` is what it has shown beside the jobs of a library.
-    """
-
-    view: AttemptView
-    detectors: dict[str, msgspec.Raw] = {}
-    incidents: IncidentBookState = msgspec.field(default_factory=IncidentBookState)
-    compared: ComparedState = msgspec.field(default_factory=ComparedState)
-    stacks: str = ""
-    idle: int = 0
 
 
 class JobState(msgspec.Struct, kw_only=True):
     """What one job carries from window to window; ``layout`` is what workers without a rank say of it.
 
     ``past`` are its latest incidents, by which one of a later attempt is known to recur.
-    ``description`` is what all of its workers have told of the job, whatever the attempt, ``settled`` by what of it
-    those healthy jobs were chosen that it is held against.
+    ``told`` is what its workers have told of the job, by attempt, ``settled`` by what of it those healthy jobs were
+    chosen that it is held against.
     ``alarms`` are the platform's, ``switches`` those that nodes hang under.
     """
 
@@ -67,36 +49,12 @@ class JobState(msgspec.Struct, kw_only=True):
     unclaimed: list[tuple[str, Exit]] = []
     layout: dict[str, int] = {}
     past: list[Past] = []
-    description: JobDescription | None = None
+    told: dict[str, JobDescription] = {}
     settled: SettledState = msgspec.field(default_factory=SettledState)
     alarms: list[Placed] = []
     switches: dict[str, str] = {}
     idle: int = 0
     meta: JobMetaState = msgspec.field(default_factory=JobMetaState)
-
-
-class _Attempt:
-    """An attempt's state with its live detectors and incidents."""
-
-    def __init__(self, state: AttemptState, config: StreamConfig) -> None:
-        self.state = state
-        unfold(state.view)
-        built = registry.build("job", config.detectors)
-        self.detectors = [one for one in built if isinstance(one, registry.JobDetector)]
-        for detector in self.detectors:
-            if detector.name in state.detectors:
-                detector.restore(state.detectors[detector.name])
-        self.incidents = IncidentBook(state.incidents)
-
-    def anew(self, stacks: MergedStacks | None) -> list[MergedStacks]:
-        """The stacks, unless they say what was last said of this standstill."""
-        before, self.state.stacks = self.state.stacks, "" if stacks is None else what_it_says(stacks)
-        return [] if stacks is None or before == self.state.stacks else [stacks]
-
-    def written(self) -> AttemptState:
-        self.state.detectors = {detector.name: detector.snapshot() for detector in self.detectors}
-        self.state.incidents = self.incidents.state
-        return msgspec.structs.replace(self.state, view=folded(self.state.view))
 
 
 class _Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +75,9 @@ class JobKeeper:
         self._known = known.for_a_job() if known else None
         self._library = BesideLibrary(known.library.jobs, known.described) if known else BesideLibrary((), {})
         self._choose_baseline()
+        self._descriptions = Descriptions(state.told)
         self._templates = TemplateBook(state.templates, state.job, config.templates_per_job)
-        self._attempts = {name: _Attempt(attempt, config) for name, attempt in state.attempts.items()}
+        self._attempts = {name: Attempt(attempt, config) for name, attempt in state.attempts.items()}
         self._meta = JobMeta(state.job, state.meta)
 
     def _choose_baseline(self) -> None:
@@ -147,15 +106,15 @@ class JobKeeper:
         """Take in the window that ends at ``end``; returns templates, anomalies, stacks and incident revisions."""
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
-        self._state.description = merged([self._state.description, *(one.described for one in summaries)])
-        if self._known is not None and settle(self._state.settled, self._state.description, end):
-            self._choose_baseline()
         templates = self._templates.learn(summaries)
         windows = self._split(start, end, summaries, unavailable=unavailable)
+        if self._known is not None and settle(self._state.settled, self._descriptions.of_all(self._newest()), end):
+            self._choose_baseline()
         outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
         for name in sorted(self._attempts):
             self._see(self._attempts[name], windows[name])
-        seen = {name: self._contrast(self._attempts[name], windows[name]) for name in sorted(self._attempts)}
+        judged = [name for name in sorted(self._attempts) if not self._attempts[name].is_past(windows[name])]
+        seen = {name: self._contrast(self._attempts[name], windows[name]) for name in judged}
         outputs += [output for one in seen.values() for output in one.outputs]
         revisions = self._publish({name: one.drafts for name, one in seen.items()}, windows)
         outputs += [self._out("incidents", self._state.job, one, end) for one in revisions]
@@ -185,23 +144,24 @@ class JobKeeper:
                 ended += attempt.incidents.end(attempt.state.view, window, suspicious, in_series)
                 del self._attempts[name]
                 self._templates.forget(name)
+                self._descriptions.forget(name)
         return ended
 
     def _out(self, topic: str, key: str, record: msgspec.Struct, time: int) -> Output:
         return Output(topic=topic, key=key, record=record, time=time)
 
-    def _see(self, attempt: _Attempt, window: AttemptWindow) -> None:
+    def _see(self, attempt: Attempt, window: AttemptWindow) -> None:
         """Take a window into the attempt's view, before anything of any attempt is judged."""
         signs = bool(window.summaries or window.sightings or window.nobodys is not None)
         attempt.state.idle = 0 if signs else attempt.state.idle + 1
         attempt.state.view.update(window)
         self._templates.note(window.attempt, window.printed)
 
-    def _contrast(self, attempt: _Attempt, window: AttemptWindow) -> _Seen:
+    def _contrast(self, attempt: Attempt, window: AttemptWindow) -> _Seen:
         """What the detectors find in a window, and what would be said of the attempt's incidents by that."""
         view = attempt.state.view
         window = self._contrasted(view, window)
-        found, failures = observed(attempt.detectors, view, window, STAGE)
+        found, failures = attempt.observe(window, STAGE)
         anomalies, waits = awaiting_turn(found, view, self._other_groups(view.attempt), window.end)
         stall = stall_of(view, window, StallRule())
         stacks = merged_stacks(view, window, stall) if stall else None
@@ -219,13 +179,17 @@ class JobKeeper:
             now = [self._remembered(name, draft.says, []) for name, of in drafts.items() for draft in of]
             ids = {one.id for one in now}
             past = [*(one for one in self._state.past if one.id not in ids), *now]
-            newest = {group_of(name): self._order(name) for name in sorted(self._attempts, key=self._order)}
+            newest = {group_of(name): self._order(name) for name in self._newest()}
             wait_for_others(by_group, past, newest, max(one.end for one in windows.values()))
         return [
             one
             for name, of in drafts.items()
             for one in self._attempts[name].incidents.publish(of, windows[name], partial(self._in_series, name))
         ]
+
+    def _newest(self) -> list[str]:
+        """The latest attempt of each group of workers."""
+        return sorted({group_of(name): name for name in sorted(self._attempts, key=self._order)}.values())
 
     def _other_groups(self, name: str) -> list[AttemptView]:
         """The views of the other groups of workers, without attempts that were given up."""
@@ -286,9 +250,12 @@ class JobKeeper:
         oldest = end - self._config.idle_windows * self._config.window_ns
         self._state.alarms = remembered(self._state.alarms, told.alerts, oldest)
         self._state.switches = switches_of(told.switches, self._state.switches, MOST_NODES)
+        self._descriptions.take(summaries, self._attempts)
         views = {name: attempt.state.view for name, attempt in self._attempts.items()}
         owners = processes_of(views, ranked)
-        exits, sightings = self._claim(nodes, owners, end)
+        in_order = [views[name] for name in sorted(views, key=self._order)]
+        claims = claimed(nodes, owners, in_order, self._state.unclaimed, oldest)
+        self._state.unclaimed = claims.waiting
         asks = told.asks_for_devices or any(one.device for _, one in self._state.alarms)
         shared = Shared(
             job=self._state.job,
@@ -297,10 +264,9 @@ class JobKeeper:
             told=told,
             owners=owners,
             gpus=devices_of(views, ranked) if asks else {},
-            exits=exits,
-            sightings=sightings,
+            exits=claims.exits,
+            sightings=claims.sightings,
             layout=self._state.layout,
-            described=self._state.description,
             alarms=self._state.alarms,
             switches=self._state.switches,
             unavailable=unavailable,
@@ -308,7 +274,8 @@ class JobKeeper:
         windows = {}
         for name, view in views.items():
             own = ranked.get(name, [])
-            windows[name] = window_of(view, own, shared, self._templates.printed(name, own, view.members))
+            printed = self._templates.printed(name, own, view.members)
+            windows[name] = window_of(view, own, shared, printed, self._descriptions.of(name))
         return windows
 
     def _open_attempts(self, start: int, ranked: dict[str, list[Window]]) -> None:
@@ -323,45 +290,11 @@ class JobKeeper:
             # A last word of an attempt that is over already does not end the one that runs.
             superseded = start if newest > (number_of(name), start) else None
             view = AttemptView(job=self._state.job, attempt=name, first=start, superseded=superseded)
-            self._attempts[name] = _Attempt(AttemptState(view=view), self._config)
+            self._attempts[name] = Attempt(AttemptState(view=view), self._config)
 
     def _order(self, name: str) -> tuple[int, int]:
         """Attempts in order: by number, those without one by when they began."""
         return number_of(name), self._attempts[name].state.view.first
-
-    def _claim(
-        self, nodes: list[Window], owners: dict[tuple[str, int], tuple[str, int]], end: int
-    ) -> tuple[dict[str, list[tuple[int, Exit]]], dict[str, list[tuple[int, int]]]]:
-        """Exits and sightings by attempt. An exit whose process nobody knows yet waits for its rank to appear."""
-        exits: dict[str, list[tuple[int, Exit]]] = {}
-        sightings: dict[str, list[tuple[int, int]]] = {}
-        waiting: list[tuple[str, Exit]] = []
-        reported = [*self._state.unclaimed, *((node.identity.node, one) for node in nodes for one in node.exits)]
-        for node_name, exit_ in reported:
-            owner = owners.get((node_name, exit_.pid)) or self._by_rank(exit_)
-            if owner is None:
-                waiting.append((node_name, exit_))
-            else:
-                exits.setdefault(owner[0], []).append((owner[1], exit_))
-        for node in nodes:
-            for pid in node.pids:
-                owner = owners.get((node.identity.node, pid))
-                if owner is not None:
-                    sightings.setdefault(owner[0], []).append((owner[1], node.end))
-        oldest = end - self._config.idle_windows * self._config.window_ns
-        self._state.unclaimed = [one for one in waiting if one[1].time >= oldest][-MOST_UNCLAIMED:]
-        return exits, sightings
-
-    def _by_rank(self, exit_: Exit) -> tuple[str, int] | None:
-        """Where no process id is known, a global rank belongs to the newest attempt that had begun by then."""
-        begun = [name for name, attempt in self._attempts.items() if attempt.state.view.first <= exit_.time]
-        if exit_.rank is None or not begun:
-            return None
-        newest = max(begun, key=self._order)
-        known = self._attempts[newest].state.view.members.get(exit_.rank)
-        if known is None or known.main_pid is not None:
-            return None
-        return newest, exit_.rank
 
 
 def _by_attempt(summaries: list[Window]) -> tuple[dict[str, list[Window]], list[Window]]:

@@ -35,14 +35,18 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     exits: dict[str, list[tuple[int, Exit]]]
     sightings: dict[str, list[tuple[int, int]]]
     layout: dict[str, int]
-    described: JobDescription | None
     alarms: list[Placed]
     switches: dict[str, str]
     unavailable: bool
 
 
-def window_of(view: AttemptView, own: list[Window], shared: Shared, printed: Printed) -> AttemptWindow:
-    """The window of one attempt; ``own`` are its ranks' summaries. What nodes say is mapped to ranks by process id."""
+def window_of(
+    view: AttemptView, own: list[Window], shared: Shared, printed: Printed, described: JobDescription | None
+) -> AttemptWindow:
+    """The window of one attempt; ``own`` are its ranks' summaries, ``described`` is what is known of it.
+
+    What nodes say is mapped to ranks by process id.
+    """
     name, told = view.attempt, shared.told
     places = places_of_attempt(view, own)
     among = told.among(places)
@@ -72,7 +76,7 @@ def window_of(view: AttemptView, own: list[Window], shared: Shared, printed: Pri
         heard=max((time for _, time in among.heard), default=None),
         nobodys=view.nobodys.take(among.nobodys, names_of(own) if any(map(pack_of, among.nobodys)) else set()),
         nobodys_layout=dict(shared.layout),
-        described=shared.described,
+        described=described,
         stopped=told.stopped if view.superseded is None else None,
         stops=told.stops if view.superseded is None else [],
         launchers=told.launchers,

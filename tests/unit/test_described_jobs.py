@@ -28,6 +28,22 @@ def test_what_workers_tell_becomes_one_description_and_the_incident_has_the_labe
     assert {tuple(one.labels.items()) for one in incidents} == {(("team", "language"),)}
 
 
+def test_an_attempt_with_other_settings_has_its_own_labels_and_the_rest_of_the_job_s() -> None:
+    script = Script("again")
+    script.send(agent(script.job, "node00"), Job(time=at(1), command=["train"], labels={"queue": "long"}, source="j"))
+    for attempt, zero in (("0", 0.0), ("1", 100.0)):
+        script.start(8, zero + 0.2, attempt)
+        script.train(8, 1, 30, attempt=attempt, zero=zero + 1)
+        script.alive(8, int(zero) + 1, int(zero) + 95, attempt=attempt)
+        script.stacks(8, range(int(zero) + 35, int(zero) + 95, 5), 5, attempt)
+        job = Job(time=at(zero + 2), labels={"team": f"team {attempt}"}, hyperparameters={"lr": f"1e-{attempt}"})
+        script.send(worker(script.job, 0, attempt), job)
+    log = written_log(script.recording)
+    run(log)
+    labels = {one.attempt: one.labels for one in records(log, "incidents")}
+    assert labels == {number: {"queue": "long", "team": f"team {number}"} for number in "01"}
+
+
 def test_what_files_tell_accuses_nobody() -> None:
     plain, described = written_log(hanging().recording), written_log(told(hanging()).recording)
     for log in (plain, described):

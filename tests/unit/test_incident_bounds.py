@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,9 @@ from streams.incidents.flaps import MOST_RESTED
 from streams.incidents.joining import MOST_OPEN
 from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, IncidentBookState
 from streams.incidents.recurrence import MOST_PAST
+from streams.stages import attempt, observing
 from streams.stages.jobs import JobKeeper, JobState
+from streams.view import AttemptView, AttemptWindow
 
 MOST_BYTES = 1_000_000
 """What a record of the topic may take, at least."""
@@ -166,3 +169,21 @@ def test_a_job_that_restarts_every_minute_stays_within_bounds() -> None:
     assert sizes[-1] < 1.2 * sizes[1]
     assert max(one.recurs for one in said) == 159
     assert len({one.notification_key for one in said}) == 1
+
+
+def test_detectors_no_longer_run_for_attempts_that_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[str] = []
+    observed = observing.observed
+
+    def counted(detectors: Any, view: AttemptView, window: AttemptWindow, stage: str) -> Any:
+        watched.append(view.attempt)
+        return observed(detectors, view, window, stage)
+
+    monkeypatch.setattr(attempt, "observed", counted)
+    keeper = JobKeeper(JobState(job="job1"), CONFIG)
+    for number in range(10):
+        end, windows = restart(number)
+        for later in range(6):
+            keeper.close(end + later * 10 * S, windows if later == 0 else [], unavailable=False)
+    # In its six windows, and in the one in which the next has begun.
+    assert {watched.count(str(number)) for number in range(9)} == {7}
