@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from schemas.ids import attempt_name
 from schemas.results import Incident, Notice
 from streams.incidents.decision import Reason
 
@@ -165,11 +166,6 @@ def names_of(incident: Incident) -> tuple[str, ...]:
     """Under what notices know it: the key of its alert, where it has one, and its attempt, whatever the group."""
     names = (incident.notification_key, attempt_name(incident.job, incident.attempt.rpartition("/")[2]))
     return tuple(name for name in names if name)
-
-
-def attempt_name(job: str, attempt: str) -> str:
-    """One text for both, which no other job and attempt have."""
-    return f"{len(job)}:{job}|{attempt}"
 
 
 def remember(known: dict[str, V], name: str, value: V) -> None:

@@ -87,7 +87,7 @@ def _publish_arguments(publish: argparse.ArgumentParser) -> None:
 
 def _worker_arguments(worker: argparse.ArgumentParser, positive: Whole) -> None:
     worker.add_argument(
-        "--stage", choices=("rank", "job", "fleet", "both"), default="both", help="both: all of them (default)"
+        "--stage", choices=("rank", "job", "fleet", "all"), default="all", help="which of them to run (default all)"
     )
     worker.add_argument(
         "--memory-mb", type=positive, default=1024, metavar="N", help="for open windows, about (default 1024)"

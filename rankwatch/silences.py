@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -21,14 +21,22 @@ from rankwatch.text import printable
 from rankwatch.times import parse_time
 from schemas.identity import shortened
 from schemas.ids import stable_id
+from schemas.results import Area, Severity, Symptom
 from schemas.silences import Matcher, Silence
 from streams.log.kafka_silences import store_silence, stored_silences
 from streams.report import moment
-from streams.silencing import MOST_NUMBER, MOST_SILENCES, SilenceError, checked, newest
+from streams.silencing import MOST_NUMBER, MOST_SILENCES, SilenceError, checked, fits_pattern, newest
 
 _LASTS = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LABEL = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]{0,99})(!?)=(.+)", re.DOTALL)
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "symptom": get_args(Symptom),
+    "area": get_args(Area),
+    "severity": get_args(Severity),
+}
+"""All values of the labels that have few."""
 
 Store = Callable[[Silence], None]
 
@@ -75,6 +83,8 @@ def _asked(arguments: argparse.Namespace, now: int) -> Silence:
         if found is None:
             raise UsageError(f"{shortened(given, 60)!r} is no label; write NAME=VALUE or NAME!=VALUE")
         matchers.append(_matcher(found[1], found[3], negated=bool(found[2])))
+    for one in matchers:
+        _check_known(one)
     if not matchers:
         raise UsageError("say what to silence: by --job, --node, --cluster, --label ...")
     starts = now if arguments.starts is None else parse_time(arguments.starts)
@@ -99,6 +109,17 @@ def _asked(arguments: argparse.Namespace, now: int) -> Silence:
 
 def _matcher(label: str, value: str, *, negated: bool = False) -> Matcher:
     return Matcher(label=label, value=value, negated=negated, pattern="*" in value or "?" in value)
+
+
+def _check_known(matcher: Matcher) -> None:
+    """Raise UsageError for a value that no incident ever has, since such a silence would hold for nothing."""
+    known = KNOWN.get(matcher.label)
+    if known is None:
+        return
+    fits = [one for one in known if (fits_pattern(matcher.value, one) if matcher.pattern else one == matcher.value)]
+    if not fits:
+        value = shortened(matcher.value, 40)
+        raise UsageError(f"no incident has the {matcher.label} {value!r}; it is one of {', '.join(known)}")
 
 
 def _lasts(text: str) -> int:

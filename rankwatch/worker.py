@@ -37,13 +37,13 @@ TICK_S = 1.0
 def run(arguments: argparse.Namespace) -> int:
     """The stages of the partitions that the group gives to this process."""
     check_address(arguments.listen)
-    if arguments.library and arguments.stage not in ("job", "both"):
+    if arguments.library and arguments.stage not in ("job", "all"):
         raise UsageError(f"a worker for stage {arguments.stage} has no use for --library")
     with deployment_of(arguments) as (log, deployment):
         settings = settings_of(arguments)
         known = Known(stored_library(log, arguments.library)) if arguments.library else None
         _check_session(settings, arguments.session_s)
-    names: tuple[StageName, ...] = tuple(INPUTS) if arguments.stage == "both" else (arguments.stage,)
+    names: tuple[StageName, ...] = tuple(INPUTS) if arguments.stage == "all" else (arguments.stage,)
     limits = Limits(held_bytes=arguments.memory_mb * 1024 * 1024 // DECODED // len(names), poison=arguments.most_poison)
     wirings, measured, dogs = [], [], []
     for name in names:
@@ -58,8 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         address = stack.enter_context(serving(arguments.listen, [WorkerMetrics(measured)], lambda: trouble_of(dogs)))
         against = f", library {known.label}" if known else ""
+        stages_said = "all stages" if arguments.stage == "all" else f"stage {arguments.stage}"
         announce(
-            f"worker for stage {arguments.stage}, group {settings.prefix}*, Kafka at {settings.bootstrap}{against}",
+            f"worker for {stages_said}, group {settings.prefix}*, Kafka at {settings.bootstrap}{against}",
             address,
         )
         stages = [live for live, _ in measured]

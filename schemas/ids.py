@@ -19,3 +19,12 @@ def _named(part: str | int | None) -> str:
 def notification_key(job: str, attempt: str) -> str:
     """The key of an attempt's alert: notices and incidents share it, so that staff see one alert that gains a name."""
     return stable_id("notification", job, attempt)
+
+
+def attempt_name(job: str, attempt: str) -> str:
+    """One text for both, which no other job and attempt have.
+
+    >>> attempt_name("run-7", "0")
+    '5:run-7|0'
+    """
+    return f"{len(job)}:{job}|{attempt}"

@@ -14,7 +14,7 @@ import msgspec
 
 from schemas.events import Batch, Event, Log
 from schemas.identity import NO_JOB, Identity
-from schemas.ids import notification_key, stable_id
+from schemas.ids import attempt_name, notification_key, stable_id
 from schemas.results import Fatal, Notice
 from streams.lines.facts import Facts
 from streams.lines.fatal import fatal_of, loses_a_peer
@@ -99,7 +99,7 @@ class Notices:
         told = (
             self._told(identity.job, attempt, present)
             if turned
-            else self.state.attempts.get(_name(identity.job, attempt))
+            else self.state.attempts.get(attempt_name(identity.job, attempt))
         )
         if told is not None and facts.turn:
             told.done = facts.turn == SHUTDOWN
@@ -114,7 +114,7 @@ class Notices:
             yield WORKER_ENDED
 
     def _told(self, job: str, attempt: str, present: int) -> Told:
-        attempts, name = self.state.attempts, _name(job, attempt)
+        attempts, name = self.state.attempts, attempt_name(job, attempt)
         if name not in attempts:
             _forget(attempts, [one for one, told in attempts.items() if told.heard + KEPT_NS < present])
             attempts[name] = Told()
@@ -161,10 +161,6 @@ def _notice(batch: Batch[Event], attempt: str, rule: str, time: int) -> Notice:
         rule=rule,
         text=f"{rule} in job {identity.job}: attribution pending",
     )
-
-
-def _name(job: str, attempt: str) -> str:
-    return f"{len(job)}:{job}|{attempt}"
 
 
 def _order(attempt: str) -> tuple[int, str]:
