@@ -9,9 +9,7 @@ import re
 
 from producers import program_secrets
 from producers.word_lists import words_of
-
-HIDDEN = "***"
-"""What stands where a secret stood."""
+from schemas.jobs import HIDDEN
 
 _WORD = re.compile(r"[A-Z]{1,60}(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALWAYS = words_of(

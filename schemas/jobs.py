@@ -22,6 +22,8 @@ MOST_NAMES, LONGEST_NAME, LONGEST_VALUE = 512, 120, 400
 """Names in a facet, and characters of a name and of a value. A job of more names shows the first by the alphabet."""
 MOST_WORDS = 128
 """Words of a command."""
+HIDDEN = "***"
+"""What stands where a secret stood; two of them need not have been the same."""
 MOST_VALUES = 4
 """Values of one name that are told apart; what has more is each worker's own."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from schemas.jobs import JobDescription
+from schemas.jobs import HIDDEN, JobDescription
 
 Settings = dict[str, dict[str, str]]
 """Names and values by facet."""
@@ -45,6 +45,9 @@ DECIDES_STEP = (FRAMEWORK, "model", "layout", SCALE, "hyperparameters", "flags")
 SET_OR_NOT = frozenset({"hyperparameters", "flags", "environment"})
 """Facets in which a name that is not told is not set; in all others it may only not have been told."""
 
+DIGITS = 12
+"""By so many digits numbers are compared; whole ones of more, such as seeds, by all of them."""
+
 WHOLE = sum(WEIGHTS.values())
 SHOWN = 3
 
@@ -74,7 +77,8 @@ class Described(msgspec.Struct, frozen=True):
     """A description as it is compared: values in one form by facet, and what of it is not known for certain.
 
     ``raw`` are the values as they were told. ``hidden`` are names, as *facet.name*, whose value differs between
-    workers; ``cut`` facets with more names than there was room for, so that a name that is not there is unknown.
+    workers or holds a secret; ``cut`` facets with more names than there was room for, so that a name that is not there
+    is unknown.
     """
 
     settings: Settings
@@ -107,7 +111,18 @@ def described(description: JobDescription | None) -> Described:
     raw = {name: dict(sorted(told[name].items())) for name in WEIGHTS if told.get(name)}
     return Described(
         settings={name: {key: plain(value) for key, value in values.items()} for name, values in raw.items()},
-        hidden=frozenset((*description.differing, *description.scattered)),
+        hidden=frozenset(
+            (
+                *description.differing,
+                *description.scattered,
+                *(
+                    f"{facet}.{name}"
+                    for facet, values in raw.items()
+                    for name, value in values.items()
+                    if HIDDEN in value
+                ),
+            )
+        ),
         cut=frozenset(description.cut),
         raw=raw,
     )
@@ -116,8 +131,10 @@ def described(description: JobDescription | None) -> Described:
 def plain(value: str) -> str:
     """A value as it is compared: numbers by what they are, words without case."""
     text = value.strip()
+    if text.isdecimal() and len(text) > DIGITS:
+        return text
     if _NUMBER.fullmatch(text):
-        return f"{float(text):.12g}"
+        return f"{float(text):.{DIGITS}g}"
     return text.casefold()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from producers.hiding import HIDDEN, hidden, hidden_in_log, hidden_value, hidden_words, names_secret
+from producers.hiding import hidden, hidden_in_log, hidden_value, hidden_words, names_secret
+from schemas.jobs import HIDDEN
 
 
 @pytest.mark.parametrize(

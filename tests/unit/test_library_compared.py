@@ -28,6 +28,7 @@ from streams_support import (
     written_log,
 )
 
+from schemas.codec import decode, encode
 from schemas.comparison import Comparison
 from schemas.events import Job
 from schemas.identity import Identity
@@ -36,6 +37,7 @@ from streams.compared import as_json, comparisons, lines
 from streams.driver import Driver
 from streams.library.comparing import ITSELF, ONE_PAIR, ONE_SHOWS, ONLY_ITSELF, SettledState, settle
 from streams.library.known import Known
+from streams.library.record import checked, made
 from streams.log.memory import MemoryLog
 from streams.snapshots import MemorySnapshots
 
@@ -176,7 +178,11 @@ def test_an_old_library_is_read_as_it_was_and_all_of_it_is_the_baseline() -> Non
     whole = library_of(steady("fine", 4, 30))
     jobs = [msgspec.structs.replace(job, description=None, pace=None) for job in whole.jobs]
     templates = [msgspec.structs.replace(one, rates={}) for one in whole.templates]
-    old = msgspec.structs.replace(whole, jobs=jobs, templates=templates)
+    jobs = [msgspec.structs.replace(job, began=0, ended=0) for job in jobs]
+    old = made(whole.name, jobs, templates)
+    raw = encode(old)
+    assert not [name for name in (b"pace", b"symptoms", b"description", b"rates", b"began") if b'"%s"' % name in raw]
+    assert encode(checked(decode("library", raw))) == raw
     found = last(held(described("job"), old))
     assert (found.verdict, [one.reason for one in found.jobs]) == ("ambiguous", ["the library does not describe it"])
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from schemas.jobs import JobDescription
 from schemas.library import HealthyJob
 from streams.library.choice import CERTAIN, LIKE, NEAREST, choose
-from streams.library.likeness import WEIGHTS, Likeness, likeness
+from streams.library.likeness import WEIGHTS, Likeness, likeness, plain
 
 FULL = JobDescription(
     framework="megatron",
@@ -85,6 +85,24 @@ def test_what_is_unknown_makes_less_certain_and_not_less_alike() -> None:
     assert found.certainty < CERTAIN
     for nothing in (None, JobDescription()):
         assert likeness(FULL, nothing) == Likeness(total=0.0, certainty=0.0, facets={}, reasons=[])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        *(("3e-4", "0.0003", True), ("+3", "3.0", True), ("1_000", "1000", False), ("Ring", "RING", True)),
+        *(("20260101123456", "20260101123457", False), ("123456789012345678", "123456789012345678", True)),
+    ],
+)
+def test_values_are_compared_by_what_they_are(one: str, other: str, same: bool) -> None:
+    assert (plain(one) == plain(other)) == same
+
+
+def test_two_secrets_need_not_be_the_same() -> None:
+    one = with_(environment={"NCCL_ALGO": None, "OMP_NUM_THREADS": None, "URL": "s3://***@host/b"})
+    other = with_(one, environment={"NCCL_ALGO": "Tree"})
+    assert likeness(one, one).unknown == ["environment"]
+    assert likeness(one, other).facets["environment"] == 0
 
 
 def test_values_that_workers_tell_differently_and_names_beyond_the_room_are_unknown() -> None:
