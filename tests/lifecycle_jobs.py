@@ -172,6 +172,14 @@ def node_by_node(every: int = 25) -> Script:
     return script
 
 
+def hung_after_a_sample() -> Script:
+    """A rank prints text about a job that was cancelled, a second before rank 5 begins to load for ever."""
+    script = training(alive=70)
+    script.log(worker("job", 1), 29.9, f"sample 7: {CANCELLED[1]} what happened to my job?")
+    script.stacks(RANKS, range(35, 70, 10), 5)
+    return script
+
+
 JOB, STEP = "JOB 77", "STEP 77.0"
 CANCELLED = (SLURM.format(STEP, NODES[0], ""), SLURM.format(JOB, NODES[0], ""))
 LIMIT, PREEMPTED, REQUEUED = (" DUE TO TIME LIMIT", " DUE TO PREEMPTION", " DUE TO JOB REQUEUE")
@@ -312,6 +320,7 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "one killed": (lambda: alone_by_signal(-9), "crash", [3]),
     "one told to end": (lambda: alone_by_signal(-15), "hang", []),
     "hung, then ended in the window that shows it": (lambda: killed_hanging(62.5), "hang", [5]),
+    "hung after a printed sample": (hung_after_a_sample, "hang", [5]),
     "hung, and told to save": (lambda: hanging_on("Received SIGUSR1, saving a checkpoint"), "hang", [5]),
     "hung, and told to save by number": (lambda: hanging_on("Caught signal 10, saving before requeue"), "hang", [5]),
     "hung, and told to end for minutes": (lambda: hanging_on("[rank: {0}] Received SIGTERM: 15"), "hang", [5]),

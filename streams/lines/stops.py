@@ -28,7 +28,7 @@ _JOB = re.compile(
     rf"|salloc: Job {_OF} has exceeded its time limit"
     rf"|salloc: Job allocation {_OF} has been revoked"
     r"|srun: sending Ctrl-C to "
-    r"|exiting program after receiving SIGTERM"
+    r"|\[?exiting program after receiving SIGTERM"
     r"|Job was active longer than specified deadline"
     r"|Preempted by [\w./-]{1,200} on node "
 )
@@ -54,7 +54,11 @@ _TASK = re.compile(
     r"srun: error: [\w.-]{1,100}: tasks? [\d,-]{1,200}: (?:Exited with exit code (?!143\b|130\b)\d{1,3}"
     r"|Out Of Memory|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
 )
-_NODE = re.compile(rf"srun: error: Node failure on |{_WHEN} DUE TO NODE FAILURE")
+_NODE = re.compile(
+    rf"srun: error: Node failure on |(?:\*\*\* (?:JOB|STEP) {_OF} (?:{_ON} )?)?{_WHEN} DUE TO NODE FAILURE"
+)
+_BEGINS = re.compile(r"(?:\d{1,6}: )?(?:slurm(?:step)?d(?:-[\w.-]{1,100})?: (?:error: )?)?")
+"""What stands before a scheduler's word in a file that a worker writes too: ``srun --label``, and who says it."""
 
 WORDS = (
     *("death signal", "got signal", "CANCELLED AT", "srun: ", "salloc: ", "SIGTERM", "SIGINT", "SIGUSR"),
@@ -72,15 +76,25 @@ _ORDER: tuple[tuple[Word, re.Pattern[str]], ...] = (
     ("rank", _RANK),
     ("save", _SAVE),
 )
+_SCHEDULERS = (_NODE, _JOB, _STEP, _TASK)
 
 
 def stop_of(text: str, *, trains: bool = False) -> Word:
     """Which word a record says; what an agent says is none where a worker that ``trains`` raises the same.
 
+    Such a worker may print any text, so a scheduler's word only counts there at the beginning of a record.
+
     >>> stop_of("*** JOB 77 ON n1 CANCELLED AT 2026-11-29T18:10:59 DUE TO TIME LIMIT ***")
     'job'
     """
     for word, pattern in _ORDER:
-        if pattern.search(text) is not None:
+        anchored = trains and pattern in _SCHEDULERS
+        if _said_at_once(pattern, text) if anchored else pattern.search(text) is not None:
             return "rank" if trains and pattern is _HANDLED else word
     return ""
+
+
+def _said_at_once(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a record begins with a word, but for who says it."""
+    begins = _BEGINS.match(text)
+    return pattern.match(text, begins.end() if begins is not None else 0) is not None

@@ -21,7 +21,7 @@ from streams.lines.fatal import fatal_of, loses_a_peer
 from streams.lines.launcher import exits_of
 from streams.lines.phases import SHUTDOWN
 from streams.lines.stops import stop_of
-from streams.stages.node import passes_on
+from streams.stages.node import passes_on, trains
 
 V = TypeVar("V")
 
@@ -104,7 +104,7 @@ class Notices:
         if told is not None and facts.turn:
             told.done = facts.turn == SHUTDOWN
         if told is not None and facts.ends and identity.rank is None:
-            told.stopped = told.stopped or stop_of(event.text) in ("job", "agent")
+            told.stopped = told.stopped or stop_of(event.text, trains=trains(identity, event)) in ("job", "agent")
         over = told is not None and (told.stopped or told.done)
         if facts.trouble:
             fatal = fatal_of(event, trained=True)

@@ -83,3 +83,16 @@ def test_what_only_looks_like_a_word_is_none(line: str) -> None:
 def test_what_an_agent_raises_is_a_ranks_own_word_where_a_rank_raises_it() -> None:
     assert stop_of("SignalException: Process 23463 got signal: 15", trains=True) == "rank"
     assert stop_of("Received 15 death signal, shutting down workers", trains=True) == "agent"
+
+
+OF_THE_SCHEDULER = [
+    (word, line) for word, line in SAID if word in ("job", "step", "task", "node") and " pod/" not in line
+]
+
+
+@pytest.mark.parametrize(("word", "line"), OF_THE_SCHEDULER)
+def test_a_schedulers_word_counts_in_a_ranks_file_where_a_record_begins_with_it(word: str, line: str) -> None:
+    if "DeadlineExceeded" not in line:
+        assert stop_of(line, trains=True) == stop_of(f"3: {line}", trains=True) == word
+    assert stop_of(f"sample 7: {line} what happened to my job?", trains=True) == ""
+    assert stop_of(f"sample 7:\n{line}", trains=True) == ""
