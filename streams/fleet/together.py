@@ -114,7 +114,12 @@ def alike(one: ReportedIncident, two: ReportedIncident) -> bool:
 
 
 def is_own(one: ReportedIncident) -> bool:
-    """Whether it lies in what its job brings along: code, settings, what it computes, how much memory it takes."""
+    """Whether it lies in what its job brings along: code, settings, data, what it computes, how much memory it takes.
+
+    A rank that failed by an error of its own did so too, unless that tells of hardware or the network.
+    """
+    if one.symptom == "crash" and one.reason == Reason.OWN_ERROR.value and one.area not in HARDWARE:
+        return True
     return one.area in OWN_AREAS or one.symptom == "numerics" or (one.area == "memory" and one.reason not in OF_NODES)
 
 

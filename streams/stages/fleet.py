@@ -23,6 +23,8 @@ from streams.stages.standing import Standing
 from streams.state import written
 
 STAGE = "fleet"
+UNWRITTEN_NS = 60 * 1_000_000_000
+"""Windows in which nobody reports anything need no writing down for so long: they are passed over once more then."""
 MOST_CLUSTERS = 1_000
 """Those that were silent for longest are forgotten beyond it."""
 
@@ -49,6 +51,7 @@ class FleetStage:
         self._next = 0
         self._progress = PartitionProgress(job_partitions)
         self._closed: int | None = None
+        self._boundary: int | None = None
         self._open: dict[int, dict[str, tuple[int, int, FleetReport]]] = {}
         self._clusters: dict[str, ClusterKeeper] = {}
 
@@ -91,11 +94,18 @@ class FleetStage:
             reports.setdefault(report.id, (entry.offset, len(entry.value), report))
 
     def close(self) -> list[Output] | None:
-        """Close the next window that all partitions have reported; its outputs, or null where there is none."""
+        """Close the next window that all partitions have reported; its outputs, or null where there is none.
+
+        Those in which nobody reports anything are passed over together, and null is said of them for a while.
+        """
         low = self._progress.low
         if low is None or (self._closed is not None and low <= self._closed):
             return None
         end = min(min(self._open, default=low), low)
+        if end not in self._open and self._boundary is not None and end - self._boundary < UNWRITTEN_NS:
+            self._closed = end
+            return None
+        self._boundary = end
         by_cluster: dict[str, list[FleetReport]] = {}
         for _, _, report in self._open.pop(end, {}).values():
             by_cluster.setdefault(report.cluster, []).append(report)
@@ -156,6 +166,6 @@ class FleetStage:
         state = msgspec.json.decode(raw, type=FleetStageState)
         self._next = state.offset
         self._progress = PartitionProgress(self._job_partitions, state.progress)
-        self._closed = state.closed
+        self._closed = self._boundary = state.closed
         self._open = {}
         self._clusters = {one.cluster: ClusterKeeper(one) for one in state.clusters}

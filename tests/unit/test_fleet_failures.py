@@ -15,6 +15,7 @@ from streams.fleet.failure import Failure, FleetReason
 from streams.fleet.failures import failures
 from streams.fleet.seen import Seen
 from streams.fleet.together import Told
+from streams.incidents.decision import Reason
 from streams.incidents.resolution import Resolution
 
 
@@ -112,6 +113,10 @@ TABLE: dict[str, tuple[Seen, list[tuple[str, str, list[str]]]]] = {
     ),
     "errors of their own on one node": (cluster(crashed("a", **ERROR), crashed("b", **{**ERROR, "errors": []})), []),
     "one error on one node": (cluster(crashed("a", **ERROR), crashed("b", **ERROR)), [("SAME_ERROR", "", ["a", "b"])]),
+    "one error about data on one node": (
+        cluster(*(crashed(job, **{**ERROR, "area": "data", "reason": Reason.OWN_ERROR.value}) for job in "abc")),
+        [("SAME_ERROR", "", ["a", "b", "c"])],
+    ),
     "one error on two nodes": (cluster(crashed("a", **ERROR), crashed("b", node="node03", **ERROR)), []),
     "ports under one switch": (
         cluster(told("a", **PORT), told("b", node="node01", **PORT), switches=UNDER),

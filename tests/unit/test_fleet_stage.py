@@ -136,6 +136,20 @@ def test_a_cluster_that_makes_it_fail_does_not_stop_the_others(monkeypatch: pyte
     assert letter.reason.endswith("ValueError: no")
 
 
+def test_windows_in_which_nobody_reports_are_written_down_now_and_then() -> None:
+    stage, written = FleetStage(0, PARTITIONS, StreamConfig()), []
+    for number in range(1, 31):
+        end = 10.0 * number
+        said = [report("a", end)] if number == 3 else []
+        for one in (*said, *(progress(partition, end) for partition in range(PARTITIONS))):
+            offset = stage.next_offset("fleet", 0)
+            stage.on_entry("fleet", 0, Entry(offset, b"a", encode(one), headers(kind_of(one)), T0))
+        if stage.close() is not None:
+            written.append(number)
+        assert stage.standing.closed == at(end)
+    assert written == [1, 3, 9, 15, 21, 27]
+
+
 def test_what_a_cluster_has_no_room_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.fleet.cluster.MOST_JOBS", 1)
     jobs = [report(job, 130, nodes=["n"]) for job in "abc"]
