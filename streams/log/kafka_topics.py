@@ -16,6 +16,8 @@ from streams.log.kafka_settings import KafkaSettings
 
 RETENTION_H = 7 * 24
 """How long records are kept by default."""
+FEW = 2
+"""Up to so many missing topics are told one by one, with what makes them."""
 
 COMPACTED = {
     # Snapshots replace one another every few seconds: without this a partition would keep hours of them.
@@ -139,10 +141,14 @@ def check_topics(log: KafkaLog, ticks: Ticks = "workers") -> tuple[list[str], De
         return [f"topic {log.name_of('deployment')} is empty; {create} fills it"], None
     create = log.settings.command("topics create")
     problems = []
+    missing = [name for topic in TOPICS.values() if (name := log.name_of(topic.name)) not in counts]
+    if len(missing) > FEW:
+        # As after an upgrade.
+        problems.append(f"topics {', '.join(missing)} are missing; {create} makes them")
     for topic in TOPICS.values():
         name, wanted = log.name_of(topic.name), 1 if topic.single else deployment.partitions
-        if name not in counts:
-            problems.append(f"topic {name} is missing; {create} makes it")
+        if name in missing:
+            problems += [f"topic {name} is missing; {create} makes it"] if len(missing) <= FEW else []
         elif counts[name] != wanted:
             problems.append(f"topic {name} has {counts[name]} partitions, the deployment {wanted}")
     return problems or _unfit_topics(log), deployment

@@ -60,6 +60,12 @@ def test_a_check_names_each_topic_that_is_not_as_it_should_be(live: Pipeline) ->
     ]
     assert deployment == Deployment(partitions=2, ticks="publisher")
     assert printed(live, "create") == (0, [f"created {prefix}late", f"created {prefix}snapshots"])
+    deleted(live, "late", "meta", "fleet")
+    names = sorted(f"{prefix}{name}" for name in ("late", "meta", "fleet"))
+    missing = check_topics(live.log)[0][0]
+    assert missing.endswith(f" are missing; `rankwatch topics create --topic-prefix {prefix}` makes them")
+    assert sorted(missing.removeprefix("topics ").partition(" are ")[0].split(", ")) == names
+    assert printed(live, "create")[0] == 0
 
 
 def printed(live: Pipeline, *arguments: str) -> tuple[int, list[str]]:
