@@ -52,14 +52,14 @@ class JobFacts:
         if not name or not text or self._is_spent(text):
             return
         told, secrets = hidden_value(name, text[:MOST_SCANNED], hashes=facet in _AS_IT_IS)
-        self._count(SECRET, secrets)
+        self.leave_out(SECRET, secrets)
         self._put(facet, printable(name), told if facet in _AS_IT_IS else in_one_form(told))
 
     def setting(self, name: str, value: object) -> None:
         """A setting of the training, whichever facet it belongs to."""
         text = _text(value)
         if not text or is_own_name(name):
-            self._count(OWN, int(bool(text)))
+            self.leave_out(OWN, int(bool(text)))
         elif last_of(name) in WORLD:
             self.world_size = _size(text) or self.world_size
         elif (axis := axis_of(name)) and (size := _size(text)) is not None:
@@ -84,9 +84,9 @@ class JobFacts:
             name, value, depth = pending.pop()
             if isinstance(value, Mapping):
                 if name and names_secret(name.rpartition(".")[2]):
-                    self._count(SECRET)
+                    self.leave_out(SECRET)
                 elif depth >= MOST_DEPTH or len(value) > left:
-                    self._count(TOO_DEEP if depth >= MOST_DEPTH else TOO_MANY)
+                    self.leave_out(TOO_DEEP if depth >= MOST_DEPTH else TOO_MANY)
                 else:
                     items = [(_joined(name, key), one, depth + 1) for key, one in value.items()]
                     pending += reversed(items)
@@ -99,7 +99,7 @@ class JobFacts:
         items = sorted(values, key=_text) if isinstance(values, set | frozenset) else list(values)
         told = [_text(one) if not isinstance(one, dict | list | tuple) else "…" for one in items[:LONGEST_LIST]]
         words, secrets = hidden_words([one[:MOST_SCANNED] for one in told])
-        self._count(SECRET, secrets)
+        self.leave_out(SECRET, secrets)
         return ", ".join(words) + (f", … {len(items) - LONGEST_LIST} more" if len(items) > LONGEST_LIST else "")
 
     def frame(self, framework: str) -> None:
@@ -114,7 +114,7 @@ class JobFacts:
     def variable(self, name: str, value: str) -> None:
         """A variable of the environment."""
         if is_own_variable(name):
-            self._count(OWN)
+            self.leave_out(OWN)
         else:
             self.tell("environment", name, value)
 
@@ -123,27 +123,28 @@ class JobFacts:
         told = list(words)
         if self._is_spent("".join(told)):
             return
-        self._count(TOO_MANY, max(len(told) - MOST_WORDS, 0))
+        self.leave_out(TOO_MANY, max(len(told) - MOST_WORDS, 0))
         kept, own = _without_own([word[:MOST_SCANNED] for word in told[:MOST_WORDS]])
         kept, secrets = hidden_words(kept)
         if len(kept) <= len(self.command):
             return
-        self._count(OWN, own)
-        self._count(SECRET, secrets)
+        self.leave_out(OWN, own)
+        self.leave_out(SECRET, secrets)
         self.command = [printable(in_one_form(word))[:LONGEST_VALUE] for word in kept]
 
     def _is_spent(self, text: str) -> bool:
         """Whether the source has told more than is looked at; ``text`` is what it tells now."""
         self._looked_at += min(len(text), MOST_SCANNED)
         if self._looked_at > MOST_LOOKED_AT:
-            self._count(TOO_MANY)
+            self.leave_out(TOO_MANY)
         return self._looked_at > MOST_LOOKED_AT
 
     def label(self, name: str, value: object) -> None:
         """A label of the scheduler or of Kubernetes."""
         self.tell("labels", name, value)
 
-    def _count(self, reason: str, count: int = 1) -> None:
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count what is not told."""
         if count:
             self.left_out[reason] = self.left_out.get(reason, 0) + count
 
@@ -152,7 +153,7 @@ class JobFacts:
         told = printable(value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…")
         self._kept += len(name) + len(told)
         if len(name) > LONGEST_NAME or (name not in names and len(names) >= MOST_NAMES) or self._kept > MOST_KEPT:
-            self._count(TOO_MANY)
+            self.leave_out(TOO_MANY)
             return
         names[name] = told
 
