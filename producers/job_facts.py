@@ -12,7 +12,7 @@ from producers.own_values import OWN, in_one_form, is_own_name, is_own_option, i
 from producers.rows import printable
 from producers.setting_names import MODEL_NAMES, SCALE, WORLD, axis_of, facet_of, last_of
 from schemas.events import Job, TimeSource
-from schemas.jobs import LONGEST_NAME, LONGEST_VALUE, MOST_NAMES, MOST_WORDS
+from schemas.jobs import HIDDEN, LONGEST_NAME, LONGEST_VALUE, MOST_NAMES, MOST_WORDS
 
 MOST_SIZE = 2**31 - 1
 MOST_SCANNED = 8192
@@ -23,6 +23,8 @@ MOST_KEPT = 100_000
 """Characters of all names and values of a source that are told, so that one record holds them."""
 MOST_DEPTH, MOST_LEAVES, LONGEST_LIST = 12, 4000, 16
 """Of a nested configuration: how deep, how many values, and how many items of a list are told one by one."""
+SHORTEST_SECRET = 6
+"""What is shorter may be an ordinary word elsewhere."""
 SECRET, TOO_MANY, TOO_DEEP = "secret", "too many", "too deep"
 _AS_IT_IS = ("versions", "code")
 """Facets in which numbers with dots are no addresses."""
@@ -40,6 +42,7 @@ class JobFacts:
         self.left_out: dict[str, int] = {}
         self._facets: dict[str, dict[str, str]] = {name: {} for name in (*_TEXTS, "model")}
         self._axes: dict[str, dict[str, int]] = {}
+        self._secrets: set[str] = set()
         self._looked_at = self._kept = 0
 
     def __bool__(self) -> bool:
@@ -53,6 +56,8 @@ class JobFacts:
             return
         told, secrets = hidden_value(name, text[:MOST_SCANNED], hashes=facet in _AS_IT_IS)
         self.leave_out(SECRET, secrets)
+        if told == HIDDEN and len(text) >= SHORTEST_SECRET and len(self._secrets) < MOST_NAMES:
+            self._secrets.add(printable(text)[:LONGEST_VALUE])
         self._put(facet, printable(name), told if facet in _AS_IT_IS else in_one_form(told))
 
     def setting(self, name: str, value: object) -> None:
@@ -167,7 +172,10 @@ class JobFacts:
                 # Several parts of a job are laid out differently, as actor and rollout of reinforcement learning.
                 for name, size in told.items():
                     self._put("hyperparameters", name, str(size))
-        facets = {name: dict(sorted(values.items())) for name, values in self._facets.items()}
+        facets = {
+            name: {key: self._without_secrets(value) for key, value in sorted(values.items())}
+            for name, values in self._facets.items()
+        }
         model = facets.pop("model")
         event = Job(
             time=time,
@@ -178,11 +186,15 @@ class JobFacts:
             model=model.pop("name", ""),
             model_sizes=model,
             layout=layout,
-            command=self.command,
+            command=[self._without_secrets(word) for word in self.command],
             world_size=self.world_size,
             left_out=dict(sorted(self.left_out.items())),
         )
         return msgspec.structs.replace(event, **facets)
+
+    def _without_secrets(self, text: str) -> str:
+        """The text, hidden where it is a secret under another name, as where ``-p`` repeats ``--password``."""
+        return HIDDEN if text in self._secrets else text
 
 
 def _without_own(words: list[str]) -> tuple[list[str], int]:

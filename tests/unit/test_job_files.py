@@ -293,3 +293,13 @@ def test_a_description_of_a_job_is_told_by_its_facets_or_by_its_name(
     found = job_files.read(Source(path, file, len(text)))
     assert (None if found is None else found.event(0).labels) == labels
     assert found is None or found.event(0).left_out == ({"unknown name": 1} if "owner" in text else {})
+
+
+def test_what_is_a_secret_under_one_name_is_hidden_under_all() -> None:
+    facts = JobFacts("run.sh")
+    facts.words(["train.py", "-p", "hunter2-x", "--password", "hunter2-x", "--user-key", "me"])
+    for name, value in (("p", "hunter2-x"), ("password", "hunter2-x"), ("user_key", "me"), ("user", "me")):
+        facts.setting(name, value)
+    event = facts.event(0)
+    assert event.command == ["train.py", "-p", "***", "--password", "***", "--user-key", "***"]
+    assert event.hyperparameters == {"p": "***", "password": "***", "user_key": "***", "user": "me"}
