@@ -12,7 +12,7 @@ from producers.own_values import OWN, in_one_form, is_own_name, is_own_option, i
 from producers.rows import printable
 from producers.setting_names import MODEL_NAMES, SCALE, WORLD, axis_of, facet_of, last_of
 from schemas.events import Job, TimeSource
-from schemas.jobs import LONGEST_NAME, LONGEST_VALUE, MOST_NAMES, MOST_WORDS
+from schemas.jobs import HIDDEN, LONGEST_NAME, LONGEST_VALUE, MOST_NAMES, MOST_WORDS
 
 MOST_SIZE = 2**31 - 1
 MOST_SCANNED = 8192
@@ -23,6 +23,8 @@ MOST_KEPT = 100_000
 """Characters of all names and values of a source that are told, so that one record holds them."""
 MOST_DEPTH, MOST_LEAVES, LONGEST_LIST = 12, 4000, 16
 """Of a nested configuration: how deep, how many values, and how many items of a list are told one by one."""
+SHORTEST_SECRET = 6
+"""What is shorter may be an ordinary word elsewhere."""
 SECRET, TOO_MANY, TOO_DEEP = "secret", "too many", "too deep"
 _AS_IT_IS = ("versions", "code")
 """Facets in which numbers with dots are no addresses."""
@@ -40,6 +42,7 @@ class JobFacts:
         self.left_out: dict[str, int] = {}
         self._facets: dict[str, dict[str, str]] = {name: {} for name in (*_TEXTS, "model")}
         self._axes: dict[str, dict[str, int]] = {}
+        self._secrets: set[str] = set()
         self._looked_at = self._kept = 0
 
     def __bool__(self) -> bool:
@@ -52,14 +55,16 @@ class JobFacts:
         if not name or not text or self._is_spent(text):
             return
         told, secrets = hidden_value(name, text[:MOST_SCANNED], hashes=facet in _AS_IT_IS)
-        self._count(SECRET, secrets)
+        self.leave_out(SECRET, secrets)
+        if told == HIDDEN and len(text) >= SHORTEST_SECRET and len(self._secrets) < MOST_NAMES:
+            self._secrets.add(printable(text)[:LONGEST_VALUE])
         self._put(facet, printable(name), told if facet in _AS_IT_IS else in_one_form(told))
 
     def setting(self, name: str, value: object) -> None:
         """A setting of the training, whichever facet it belongs to."""
         text = _text(value)
         if not text or is_own_name(name):
-            self._count(OWN, int(bool(text)))
+            self.leave_out(OWN, int(bool(text)))
         elif last_of(name) in WORLD:
             self.world_size = _size(text) or self.world_size
         elif (axis := axis_of(name)) and (size := _size(text)) is not None:
@@ -84,9 +89,9 @@ class JobFacts:
             name, value, depth = pending.pop()
             if isinstance(value, Mapping):
                 if name and names_secret(name.rpartition(".")[2]):
-                    self._count(SECRET)
+                    self.leave_out(SECRET)
                 elif depth >= MOST_DEPTH or len(value) > left:
-                    self._count(TOO_DEEP if depth >= MOST_DEPTH else TOO_MANY)
+                    self.leave_out(TOO_DEEP if depth >= MOST_DEPTH else TOO_MANY)
                 else:
                     items = [(_joined(name, key), one, depth + 1) for key, one in value.items()]
                     pending += reversed(items)
@@ -99,7 +104,7 @@ class JobFacts:
         items = sorted(values, key=_text) if isinstance(values, set | frozenset) else list(values)
         told = [_text(one) if not isinstance(one, dict | list | tuple) else "…" for one in items[:LONGEST_LIST]]
         words, secrets = hidden_words([one[:MOST_SCANNED] for one in told])
-        self._count(SECRET, secrets)
+        self.leave_out(SECRET, secrets)
         return ", ".join(words) + (f", … {len(items) - LONGEST_LIST} more" if len(items) > LONGEST_LIST else "")
 
     def frame(self, framework: str) -> None:
@@ -114,7 +119,7 @@ class JobFacts:
     def variable(self, name: str, value: str) -> None:
         """A variable of the environment."""
         if is_own_variable(name):
-            self._count(OWN)
+            self.leave_out(OWN)
         else:
             self.tell("environment", name, value)
 
@@ -123,27 +128,28 @@ class JobFacts:
         told = list(words)
         if self._is_spent("".join(told)):
             return
-        self._count(TOO_MANY, max(len(told) - MOST_WORDS, 0))
+        self.leave_out(TOO_MANY, max(len(told) - MOST_WORDS, 0))
         kept, own = _without_own([word[:MOST_SCANNED] for word in told[:MOST_WORDS]])
         kept, secrets = hidden_words(kept)
         if len(kept) <= len(self.command):
             return
-        self._count(OWN, own)
-        self._count(SECRET, secrets)
+        self.leave_out(OWN, own)
+        self.leave_out(SECRET, secrets)
         self.command = [printable(in_one_form(word))[:LONGEST_VALUE] for word in kept]
 
     def _is_spent(self, text: str) -> bool:
         """Whether the source has told more than is looked at; ``text`` is what it tells now."""
         self._looked_at += min(len(text), MOST_SCANNED)
         if self._looked_at > MOST_LOOKED_AT:
-            self._count(TOO_MANY)
+            self.leave_out(TOO_MANY)
         return self._looked_at > MOST_LOOKED_AT
 
     def label(self, name: str, value: object) -> None:
         """A label of the scheduler or of Kubernetes."""
         self.tell("labels", name, value)
 
-    def _count(self, reason: str, count: int = 1) -> None:
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count what is not told."""
         if count:
             self.left_out[reason] = self.left_out.get(reason, 0) + count
 
@@ -152,7 +158,7 @@ class JobFacts:
         told = printable(value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + "…")
         self._kept += len(name) + len(told)
         if len(name) > LONGEST_NAME or (name not in names and len(names) >= MOST_NAMES) or self._kept > MOST_KEPT:
-            self._count(TOO_MANY)
+            self.leave_out(TOO_MANY)
             return
         names[name] = told
 
@@ -166,7 +172,10 @@ class JobFacts:
                 # Several parts of a job are laid out differently, as actor and rollout of reinforcement learning.
                 for name, size in told.items():
                     self._put("hyperparameters", name, str(size))
-        facets = {name: dict(sorted(values.items())) for name, values in self._facets.items()}
+        facets = {
+            name: {key: self._without_secrets(value) for key, value in sorted(values.items())}
+            for name, values in self._facets.items()
+        }
         model = facets.pop("model")
         event = Job(
             time=time,
@@ -177,11 +186,15 @@ class JobFacts:
             model=model.pop("name", ""),
             model_sizes=model,
             layout=layout,
-            command=self.command,
+            command=[self._without_secrets(word) for word in self.command],
             world_size=self.world_size,
             left_out=dict(sorted(self.left_out.items())),
         )
         return msgspec.structs.replace(event, **facets)
+
+    def _without_secrets(self, text: str) -> str:
+        """The text, hidden where it is a secret under another name, as where ``-p`` repeats ``--password``."""
+        return HIDDEN if text in self._secrets else text
 
 
 def _without_own(words: list[str]) -> tuple[list[str], int]:

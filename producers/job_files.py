@@ -48,7 +48,7 @@ def _of_script(text: str, file: str) -> JobFacts | None:
 
 def _of_nested(text: str, file: str) -> JobFacts | None:
     kubernetes = "apiVersion" in text[:65_536] and "kind" in text
-    if not kubernetes and not job_config.may_be(text):
+    if not kubernetes and not job_config.may_be(text, file):
         return None
     found: JobFacts | None = None
     for nested in job_config.documents(text):

@@ -74,17 +74,16 @@ def yaml_documents(text: str) -> list[Nested]:
     return found
 
 
-def may_be(text: str) -> bool:
+def may_be(text: str, file: str) -> bool:
     """Whether a text has enough names of settings that it is worth being parsed."""
-    return len(
-        {name for name in _SETTING.findall(text) if is_telling(name) or name in _OWN}
-    ) >= FEWEST_TELLING or _is_own_text(text)
+    names = {name for name in _SETTING.findall(text) if is_telling(name) or name in _OWN}
+    return len(names) >= FEWEST_TELLING or _is_own_text(text, file)
 
 
 def read(nested: Nested, file: str) -> JobFacts | None:
     """What a configuration tells, null where it is none of training."""
     facts = JobFacts(file)
-    if _is_own(nested):
+    if _is_own(nested, file):
         _take_own(nested, facts)
         return facts
     names = list(_names(nested))
@@ -130,18 +129,28 @@ def _names(nested: Nested) -> Iterator[str]:
 
 
 _OWN = frozenset((*FACETS, "layout", "framework", "command", "world_size"))
-_OWN_TEXT = re.compile(r"\"(?:framework|versions|layout|hyperparameters|environment|labels|code)\"\s{0,8}:")
+_WHOSE = frozenset(("job", "id", "name", "attempt", "cluster"))
+"""What else a description may say; a recording tells it by itself."""
+OWN_FILE = "job.json"
+UNKNOWN = "unknown name"
+_OWN_TEXT = re.compile(rf"\"(?:framework|layout|{'|'.join(FACETS)})\"\s{{0,8}}:")
 
 
-def _is_own_text(text: str) -> bool:
-    return text.lstrip().startswith("{") and len(set(_OWN_TEXT.findall(text))) > 1
+def _is_own_text(text: str, file: str) -> bool:
+    return text.lstrip().startswith("{") and len(set(_OWN_TEXT.findall(text))) >= _fewest(file)
 
 
-def _is_own(nested: Nested) -> bool:
-    """Whether it says a job by the names of a description: no other names, and two of them at least."""
-    names = {str(key) for key in nested}
+def _fewest(file: str) -> int:
+    """How many facets a file has to tell: other records have labels or an environment, too, but not that name."""
+    return 1 if file.rpartition("/")[2] == OWN_FILE else 2
+
+
+def _is_own(nested: Nested, file: str) -> bool:
+    """Whether it says a job by the names of a description, beside whose it is: no others, unless its name says so."""
+    told = {str(key) for key in nested} - _WHOSE
     facets = [value for key, value in nested.items() if key in FACETS or key == "layout"]
-    return len(names) > 1 and names <= _OWN and bool(facets) and all(isinstance(one, dict) for one in facets)
+    known = told <= _OWN or _fewest(file) == 1
+    return len(told & _OWN) >= _fewest(file) and known and bool(facets) and all(isinstance(one, dict) for one in facets)
 
 
 def _take_own(nested: Nested, facts: JobFacts) -> None:
@@ -159,3 +168,4 @@ def _take_own(nested: Nested, facts: JobFacts) -> None:
                 facts.tell(facet, str(name), value)
     for axis, size in dict(nested.get("layout") or {}).items():
         facts.size(str(axis), size)
+    facts.leave_out(UNKNOWN, len({str(key) for key in nested} - _OWN - _WHOSE))

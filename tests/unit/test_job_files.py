@@ -267,3 +267,39 @@ def test_in_a_list_of_a_configuration_one_item_may_name_what_the_next_is() -> No
     event = facts.event(0)
     assert event.hyperparameters == {"extra_args": "--db-password, ***, --lr, 3"}
     assert (event.data, event.left_out) == ({"blend": "1, x"}, {"secret": 1})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "labels"),
+    [
+        ("job.json", '{"labels": {"team": "speech"}}', {"team": "speech"}),
+        ("run/job.json", '{"job": "a", "labels": {"team": "speech"}, "owner": "me"}', {"team": "speech"}),
+        (
+            "about.json",
+            '{"job": "a", "launch": {"launcher": "srun"}, "labels": {"team": "speech"}}',
+            {"team": "speech"},
+        ),
+        ("about.json", '{"labels": {"team": "speech"}}', None),
+        ("about.json", '{"labels": {"team": "speech"}, "launch": {}, "startsAt": "now"}', None),
+        ("job.json", '{"labels": "speech"}', None),
+        ("job.json", '{"loss": 2.0}', None),
+    ],
+)
+def test_a_description_of_a_job_is_told_by_its_facets_or_by_its_name(
+    file: str, text: str, labels: dict[str, str] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    found = job_files.read(Source(path, file, len(text)))
+    assert (None if found is None else found.event(0).labels) == labels
+    assert found is None or found.event(0).left_out == ({"unknown name": 1} if "owner" in text else {})
+
+
+def test_what_is_a_secret_under_one_name_is_hidden_under_all() -> None:
+    facts = JobFacts("run.sh")
+    facts.words(["train.py", "-p", "hunter2-x", "--password", "hunter2-x", "--user-key", "me"])
+    for name, value in (("p", "hunter2-x"), ("password", "hunter2-x"), ("user_key", "me"), ("user", "me")):
+        facts.setting(name, value)
+    event = facts.event(0)
+    assert event.command == ["train.py", "-p", "***", "--password", "***", "--user-key", "***"]
+    assert event.hyperparameters == {"p": "***", "password": "***", "user_key": "***", "user": "me"}
