@@ -78,10 +78,11 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 def resolution_of(course: Course) -> Resolution | None:
     """Why the incident is over, or null where it is not.
 
-    What has come back several times is over only once it has been quiet for longer than it ever was.
+    What has come back several times is over only once it has been quiet for longer than it ever was; but a job that
+    iterates does not stand still, so that a standstill waits no longer than what was found stands.
     """
     quiet = course.quiet_ns > 0
-    settled = quiet and (course.flaps < SEVERAL or course.quiet_ns >= course.patience)
+    settled = quiet and (course.flaps < SEVERAL or course.quiet_ns >= course.patience_ns)
     if course.stopped is not None:
         return course.stopped
     for holds, resolution in (

@@ -101,14 +101,25 @@ _WORDS = (
 """One of these is in every line that turns the phase; looking for them first is much cheaper."""
 
 
-def phase_after(current: str, iteration: int | None, *, turn: str, downloads: bool, reports: bool = True) -> str:
+def phase_after(
+    current: str,
+    iteration: int | None,
+    *,
+    turn: str,
+    downloads: bool,
+    reports: bool = True,
+    since: int | None = None,
+) -> str:
     """The phase once a worker has printed a line: ``turn_of`` it and whether it ``downloads``, and its iteration.
 
-    A line that only speaks of an iteration and ``reports`` no number of it may well be about a checkpoint.
+    A line that only speaks of an iteration and ``reports`` no number of it may well be about a checkpoint. What is
+    reported late of an iteration up to ``since``, behind which a quiet phase was told to begin, does not end that.
     """
     if turn:
         return turn
-    if iteration is not None and (reports or current not in QUIET_PHASES):
+    quiet = current in QUIET_PHASES
+    late = quiet and since is not None and iteration is not None and iteration <= since
+    if iteration is not None and (reports or not quiet) and not late:
         return TRAIN
     if downloads and current in ("", START_UP):
         return DOWNLOAD

@@ -22,7 +22,7 @@ from streams.lines.iterations.reading import Reading
 from streams.lines.iterations.report import Report
 from streams.lines.launcher import exits_of
 from streams.lines.layout import layout_of
-from streams.lines.phases import SHUTDOWN, phase_after
+from streams.lines.phases import QUIET_PHASES, SHUTDOWN, phase_after
 from streams.lines.series import NOTHING, report_of
 from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
@@ -47,11 +47,13 @@ LONGEST_SWITCH = 256
 class WorkerState(msgspec.Struct, kw_only=True):
     """What a worker carries from window to window. ``names`` are its metrics; further ones are dropped and counted.
 
+    ``quiet_since`` is the iteration behind which a checkpoint or evaluation was told to begin.
     ``ended`` once workers of an unknown rank have said that training is done, until one reports an iteration again.
     """
 
     phase: str = ""
     iteration: int | None = None
+    quiet_since: int | None = None
     trained: bool = False
     ended: bool = False
     names: list[str] = []
@@ -321,8 +323,16 @@ def _turned(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) 
     report = report_of(event.text) if facts.readings else NOTHING
     iteration = _reached(state, event, report)
     turned = phase_after(
-        state.phase, iteration, turn=facts.turn, downloads=facts.downloads, reports=bool(report.readings)
+        state.phase,
+        iteration,
+        turn=facts.turn,
+        downloads=facts.downloads,
+        reports=bool(report.readings),
+        since=state.quiet_since,
     )
+    if facts.turn in QUIET_PHASES:
+        # Timers of the iteration that is just done are often printed a moment later, and by another stream.
+        state.quiet_since = (state.iteration or 0) + 1 if iteration is None else iteration
     if facts.turn or turned != state.phase:
         draft.phase_time = event.time
     state.phase = turned

@@ -80,6 +80,23 @@ def test_a_line_that_only_speaks_of_an_iteration_ends_no_checkpoint() -> None:
     assert phase_after("checkpoint", 100, turn="", downloads=False, reports=True) == "train"
 
 
+@pytest.mark.parametrize(
+    ("before", "iteration", "since", "after"),
+    [
+        ("checkpoint", 60, 60, "checkpoint"),
+        ("evaluation", 59, 60, "evaluation"),
+        ("checkpoint", 61, 60, "train"),
+        ("checkpoint", 60, None, "train"),
+        ("train", 60, 60, "train"),
+        ("start-up", 60, 60, "train"),
+    ],
+)
+def test_what_is_reported_late_of_the_iteration_before_ends_no_checkpoint(
+    before: str, iteration: int, since: int | None, after: str
+) -> None:
+    assert phase_after(before, iteration, turn="", downloads=False, since=since) == after
+
+
 @FIXED
 @given(st.text(max_size=100), st.sampled_from(["", "start-up", "train", "checkpoint"]))
 def test_every_line_leaves_a_phase(line: str, before: str) -> None:

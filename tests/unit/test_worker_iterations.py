@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from detection_support import at, identity, log
 
 from schemas.results import Window
@@ -67,3 +68,11 @@ def test_a_window_tells_when_a_line_last_told_the_phase() -> None:
     assert (quiet.phase, quiet.phase_time) == ("checkpoint", None)
     again = window(state, "hello", "step 13 | loss: 1.0 |", number=2)
     assert (again.phase, again.phase_time) == ("train", again.start + 1_000_000_000)
+
+
+@pytest.mark.parametrize("said", ["saving checkpoint at iteration      60 to /ckpt", "starting evaluation"])
+def test_timers_of_the_last_iteration_end_no_phase_that_was_told_just_before(said: str) -> None:
+    state = WorkerState()
+    late = window(state, "step 59 timers (ms): compute 3.0", said, "step 60 timers (ms): compute 3.0")
+    assert (late.phase, late.iteration) == (("evaluation" if "eval" in said else "checkpoint"), 60)
+    assert window(state, "step 61 timers (ms): compute 3.0", number=1).phase == "train"
