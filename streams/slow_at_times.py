@@ -49,6 +49,10 @@ class Recurring(Standing, frozen=True, kw_only=True):
         """It was judged by two runs."""
         return True
 
+    def recovers(self, steps: int) -> bool:
+        """It does not stand out in most steps anyhow."""
+        return False
+
     def share(self, steps: int) -> float:
         """In which share of the last runs it stands out."""
         return len(self.flagged(steps)) / self.judged_by(steps)

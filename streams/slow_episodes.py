@@ -13,6 +13,8 @@ STAYS = 5
 GONE_STEPS = 200
 """For how many steps it is remembered who was slow: whoever is slow after these is another story."""
 MOST_MOVING = 64
+APART = 2
+"""So many times the steps by which who is slow is judged make another story of who is slow after them."""
 STILL = 0.5
 """What of an excess that is slow is enough where it was: by it steps are longer, so that its share of them is less."""
 
@@ -38,25 +40,31 @@ class Episode(msgspec.Struct, array_like=True):
 class Episodes(msgspec.Struct, kw_only=True):
     """Who is slow, or was of late, and at which step (of all judged) the slow rank last moved.
 
-    ``stayed`` is for how many steps slowness stayed at most with one from whom it moved.
+    ``stayed`` is for how many steps slowness stayed at most with one from whom it moved. ``followed`` is the step at
+    which one became slow long after another had been: that is no move unless it goes on so.
     """
 
     ranks: dict[int, Episode] = {}
     moved: int | None = None
     stayed: int = MOVED_STEPS
+    followed: int | None = None
 
     def note(self, slow: list[Standing], now: int, steps: int, ratio: float) -> None:
         """Take in who is slow at step ``now``; what lies further back than is remembered stays as it was found."""
         gone = set(self.ranks) - {one.rank for one in slow}
-        if gone and any(one.rank not in self.ranks for one in slow) and len(slow) < MOST_MOVING:
-            longest = max(self.ranks[rank].stay for rank in gone) + steps
-            self.stayed = longest if self.moved is None else max(self.stayed, longest)
-            self.moved = now
+        begun = [one for one in slow if self._begins(one.rank, now, steps)]
+        if gone and begun and len(slow) < MOST_MOVING:
+            if self._is_another_story(gone, begun, now, steps, ratio):
+                self.followed = now
+            else:
+                longest = max(self.ranks[rank].stay for rank in gone) + steps
+                self.stayed = longest if self.moved is None else max(self.stayed, longest)
+                self.moved = now
         for one in slow:
             at = one.onset(steps, ratio)
             changed = one.changed(at, steps, ratio)
-            if one.rank not in self.ranks or changed or at >= steps:
-                before = self.ranks.get(one.rank)
+            before = self.ranks.get(one.rank)
+            if before is None or changed or (at >= steps and not self._recovers(one, at, now, steps)):
                 found = now if before is None or before.seen < now - 2 * steps else before.found
                 self.ranks[one.rank] = Episode(one.iterations[at], one.times[at], changed, now, found)
             else:
@@ -64,6 +72,29 @@ class Episodes(msgspec.Struct, kw_only=True):
         for rank in gone:
             if self.ranks[rank].seen < now - GONE_STEPS:
                 del self.ranks[rank]
+
+    def _begins(self, rank: int, now: int, steps: int) -> bool:
+        """Whether a rank was not slow of late; one that comes back tells only where another has been slow meanwhile."""
+        before = self.ranks.get(rank)
+        return before is None or (self._has_followed(now) and before.seen < now - APART * steps)
+
+    def _has_followed(self, now: int) -> bool:
+        return self.followed is not None and now - self.followed < MOVED_STEPS
+
+    def _is_another_story(self, gone: set[int], begun: list[Standing], now: int, steps: int, ratio: float) -> bool:
+        """Whether those who begin do so long after who was slow for long: one such change shows no turns."""
+        if self.moved is not None or self._has_followed(now):
+            return False
+        last = max(self.ranks[rank].seen for rank in gone)
+        first = min(now - (len(one.values) - one.onset(steps, ratio)) for one in begun)
+        stayed = min(self.ranks[rank].stay for rank in gone)
+        return first - last > APART * steps and stayed > APART * steps
+
+    def _recovers(self, one: Standing, at: int, now: int, steps: int) -> bool:
+        """Whether a rank that has become slow no longer stands out: from where it seems to since then dates nothing."""
+        before = self.ranks[one.rank]
+        goes_on = before.changed and before.seen >= now - APART * steps and one.times[at] > before.time
+        return goes_on and one.recovers(steps)
 
     def part(self, rank: int) -> float:
         """What part of the excess from which a rank is slow is enough for this one to be."""

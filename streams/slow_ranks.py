@@ -21,6 +21,8 @@ ON_ITS_WAY = 0.15
 """Of the height of a trend, what its steps below half of it lie above 1 at least."""
 LASTING = 0.75
 """In which share of twice as many steps who lasts stands out; load that moves about does not stay for that long."""
+RECOVERED = 0.6
+"""Who stands out in a smaller share of its very last steps is recovering: no run of slow steps reaches the end."""
 PAST_STEPS = 10
 """Steps before the onset that make a past."""
 
@@ -73,6 +75,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     def lasts(self, steps: int) -> bool:
         """Whether it stands out in most of twice as many steps: what is less by itself must be seen for longer."""
         return len(self.flags) >= 2 * steps and bool(np.mean(self.flags[-2 * steps :]) >= LASTING)
+
+    def recovers(self, steps: int) -> bool:
+        """Whether it no longer stands out in most of its very last steps."""
+        return bool(np.mean(self.flags[-(steps // 2) :]) < RECOVERED)
 
     def middle(self, values: Array, steps: int) -> float:
         """The middle of a column where it stands out."""

@@ -75,10 +75,12 @@ def why_not(pace: StepPace, here: Described, world_size: int | None, job: Health
     """Why the steps of a healthy job cannot be compared with this one's; empty where they can."""
     if job.pace is None or job.pace.step_s <= 0 or job.pace.windows < LEAST_WINDOWS:
         return "too few steps of it are known"
-    if world_size is None or job.world_size is None:
+    # Many jobs tell how many ranks they have only in what describes them.
+    ranks = job.description.world_size if job.world_size is None and job.description else job.world_size
+    if world_size is None or ranks is None:
         return "not of both it is known how many ranks they have"
-    if world_size != job.world_size:
-        return f"it has {job.world_size} ranks, this one {world_size}"
+    if world_size != ranks:
+        return f"it has {ranks} ranks, this one {world_size}"
     if pace.batch == 0 or (pace.batch is not None and job.pace.batch not in (0, pace.batch)):
         return "its batches are of another size"
     there = described(job.description)

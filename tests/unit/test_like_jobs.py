@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from streams_support import Script, described, library_of, records, run, starting, written_log
 
@@ -41,6 +42,7 @@ def pace(*early: float, recent: float | None = None, counted: int = 60, batch: f
 
 
 OTHER_BATCH = JobDescription(framework="megatron", hyperparameters={"lr": "0.1", "global_batch_size": "512"})
+TWICE = msgspec.structs.replace(BIG, world_size=16)
 OTHER_FLAGS = JobDescription(framework="megatron", flags={"fp8": "true"})
 
 
@@ -62,7 +64,9 @@ OTHER_FLAGS = JobDescription(framework="megatron", flags={"fp8": "true"})
         ("faster", pace(0.5), [job()], None),
         ("the like job is hardly known", pace(1.3), [job(windows=2)], None),
         ("other ranks", pace(1.3), [job(world_size=16)], None),
-        ("ranks not known", pace(1.3), [job(world_size=None)], None),
+        ("other ranks by what describes it", pace(1.3), [job(world_size=None, description=TWICE)], None),
+        ("as many by what describes it", pace(1.3), [job(world_size=None)], (True, True)),
+        ("ranks not known", pace(1.3), [job(world_size=None, description=OTHER_FLAGS)], None),
         ("another batch", pace(1.3, batch=256.0), [job(batch=512.0)], None),
         ("batches that changed", pace(1.3, batch=0.0), [job(batch=512.0)], None),
         ("the batch of one is told", pace(1.3, batch=256.0), [job()], (True, True)),

@@ -461,6 +461,36 @@ def test_a_slow_rank_that_has_moved_is_at_fault_once_it_stays_far_longer_than_be
     assert {one.grounds for one in found[-1]} == {grounds}
 
 
+def test_who_became_slow_is_no_less_at_fault_while_it_recovers() -> None:
+    passing = lambda rank, step: 400.0 * (1.8 if rank == 3 and 40 <= step < 124 else 1)  # noqa: E731
+    found = run(StepOutlier(), new_view(), windows({"compute_ms": passing}, count=16))
+    told = {(one.grounds, one.iteration, tuple(named([one])[0])) for each in found for one in each}
+    assert told == {("slow_and_changed", 41, (3,))}
+    assert found[12]
+    assert not found[13]
+
+
+@pytest.mark.parametrize(
+    ("turns", "final"),
+    [
+        ([(3, 40, 160), (9, 240, 400)], ["slow_and_changed"]),
+        ([(3, 40, 160), (9, 175, 400)], ["rotating"]),
+        ([(3, 40, 60), (9, 120, 160)], ["rotating"]),
+        ([(3, 40, 120), (9, 180, 260), (3, 320, 400)], ["rotating"]),
+        ([(3, 40, 120), (9, 180, 260), (5, 320, 400)], ["rotating"]),
+    ],
+    ids=["long after", "at once", "after a moment", "back", "on to a third"],
+)
+def test_one_that_becomes_slow_long_after_another_has_not_taken_a_turn(
+    turns: list[tuple[int, int, int]], final: list[str]
+) -> None:
+    def taken(rank: int, step: int) -> float:
+        return 400.0 * (1.8 if any(rank == who and first <= step < end for who, first, end in turns) else 1)
+
+    found = run(StepOutlier(), new_view(), windows({"compute_ms": taken}, count=turns[-1][2] // 10))
+    assert [one.grounds for one in found[-1]] == final
+
+
 def test_who_has_changed_with_another_may_be_of_its_stage() -> None:
     grown, before = {5: 560.0, 9: 410.0}, {9: 320.0}
     values = lambda rank, step: (grown if step >= 50 else before).get(rank, 400.0)  # noqa: E731
