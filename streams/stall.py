@@ -13,12 +13,14 @@ import msgspec
 from schemas.results import StackSpan, Window
 from streams.checks import require
 from streams.iterations import ProgressClock
-from streams.lines.phases import QUIET_PHASES
+from streams.lines.phases import QUIET_PHASES, SHUTDOWN
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 LATE_REPORTS = 2
 """Of so many intervals between lines that tell of several iterations at once none may have come."""
+SEEN_NS = 120 * SECOND
+"""What was seen standing behind the last iteration longer ago may be over."""
 SUSPENDED = 0.9
 """The share of a job's ranks whose processes a signal has stopped from which on the job is suspended."""
 
@@ -30,7 +32,8 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     those frozen for which all others wait. Up to ``warm_up_steps`` iterations kernels may be compiled anew: it takes
     ``warm_up_s`` then, unless so much is frozen. In both, who waits for a program that it has begun is not frozen.
 
-    Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there: at most
+    Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there, and so does the time
+    behind the last iteration, where stacks have to show who waits for whom as well. Frozen is what takes at most
     ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window. A sample shows the stall
     if it was taken ``settle_steps`` steps and ``settle_s`` seconds after its beginning.
     """
@@ -72,6 +75,8 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
 
 
 def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+    if _ends_itself(view):
+        return _in_shutdown(view, window, rule)
     now = _judged_at(view, window)
     if now is None or suspended(view, window) or not view.clock.is_timed:
         return None
@@ -80,6 +85,36 @@ def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stal
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
         return None
     return None if at_work(view, window, stall, rule) or moving(view, stall) else stall
+
+
+def _ends_itself(view: AttemptView) -> bool:
+    """Whether training came to its own end, and some rank's process may still be there."""
+    stopped = view.stopped is not None or view.superseded is not None
+    return view.finished and not stopped and any(member.exit is None for member in view.members.values())
+
+
+def _in_shutdown(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+    """A stall behind the last iteration: to save or upload what was trained may take long, and iterations end anyway.
+
+    So only stacks prove one: most ranks wait for few that stand, each at one line, for longer than a quiet phase lasts.
+    """
+    since = view.clock.time
+    if since is None or window.end - since < rule.quiet_silence_s * SECOND:
+        return None
+    stall = Stall(
+        since=since,
+        silence=window.end - since,
+        step=view.clock.step_ns or 0,
+        iteration=view.clock.iteration,
+        phase=SHUTDOWN,
+        critical=True,
+        settled=since + int(rule.settle_s * SECOND),
+    )
+    spans = view.main_spans(stall.settled)
+    apart = [span for span in spans.values() if span.activity not in WAITING]
+    few = 0 < 2 * len(apart) < len(spans)
+    stand = all(stands(span, rule) and window.end - span.last < SEEN_NS for span in apart)
+    return stall if few and stand and alive_since(view, window.start) else None
 
 
 def _judged_at(view: AttemptView, window: AttemptWindow) -> int | None:
