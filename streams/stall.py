@@ -20,7 +20,7 @@ SECOND = 1_000_000_000
 LATE_REPORTS = 2
 """Of so many intervals between lines that tell of several iterations at once none may have come."""
 SEEN_NS = 120 * SECOND
-"""What was seen standing behind the last iteration longer ago may be over."""
+"""What stacks showed standing longer ago may be over."""
 SUSPENDED = 0.9
 """The share of a job's ranks whose processes a signal has stopped from which on the job is suspended."""
 
@@ -29,8 +29,9 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     """Silence of at least ``steps`` median steps and ``silence_s`` seconds; from ``critical_s`` on it is critical.
 
     Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen, or
-    those frozen for which all others wait. Up to ``warm_up_steps`` iterations kernels may be compiled anew: it takes
-    ``warm_up_s`` then, unless so much is frozen. In both, who waits for a program that it has begun is not frozen.
+    those frozen for which all others wait; ``warm_up_s`` where only stacks show that. Up to ``warm_up_steps``
+    iterations kernels may be compiled anew: it takes ``warm_up_s`` then, unless so much is frozen. In both, who waits
+    for a program that it has begun is not frozen.
 
     Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there, and so does the time
     behind the last iteration, where stacks have to show who waits for whom as well. Frozen is what takes at most
@@ -110,11 +111,7 @@ def _in_shutdown(view: AttemptView, window: AttemptWindow, rule: StallRule) -> S
         critical=True,
         settled=since + int(rule.settle_s * SECOND),
     )
-    spans = view.main_spans(stall.settled)
-    apart = [span for span in spans.values() if span.activity not in WAITING]
-    few = 0 < 2 * len(apart) < len(spans)
-    stand = all(stands(span, rule) and window.end - span.last < SEEN_NS for span in apart)
-    return stall if few and stand and alive_since(view, window.start) else None
+    return stall if _few_stand(view, window, stall, rule) and alive_since(view, window.start) else None
 
 
 def _judged_at(view: AttemptView, window: AttemptWindow) -> int | None:
@@ -235,9 +232,28 @@ def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule, now: in
     stall = Stall(
         since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled
     )
-    if not _frozen_for_all(view, window, stall, rule):
+    if not _frozen_for_all(view, window, stall, rule) and not _one_stands(view, window, stall, rule):
         return None
     return None if silence < rule.quiet_silence_s * SECOND and _awaits_a_program(view, stall) else stall
+
+
+def _one_stands(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether stacks alone show few standing for whom most wait, for as long as first iterations may take.
+
+    Who is known to compute builds or reads what training needs, which may take long at one line.
+    """
+    if stall.silence < rule.warm_up_s * SECOND or not _few_stand(view, window, stall, rule):
+        return False
+    spans = view.main_spans(stall.settled)
+    return not any(active(window, rank, rule) for rank, span in spans.items() if span.activity not in WAITING)
+
+
+def _few_stand(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether most sampled ranks wait in communication, and all others, at least one, were seen standing of late."""
+    spans = view.main_spans(stall.settled)
+    apart = [span for span in spans.values() if span.activity not in WAITING]
+    few = 0 < 2 * len(apart) < len(spans)
+    return few and all(stands(span, rule) and window.end - span.last < SEEN_NS for span in apart)
 
 
 def moving(view: AttemptView, stall: Stall) -> bool:

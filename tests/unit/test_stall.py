@@ -209,3 +209,25 @@ def test_a_job_that_is_done_stands_still_only_where_most_wait_for_one(
     assert (found is not None) is stands, name
     assert found is None or (found.phase, found.iteration, found.critical) == ("shutdown", 10, True)
     assert stall(windows, stopped=at(12)) is None, name
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "apart", "load", "stands"),
+    [
+        ("one stands, its load is not known", 200, 1, {}, True),
+        ("one stands and does nothing", 200, 1, FROZEN, True),
+        ("not for long enough", 170, 1, {}, False),
+        ("one computes at one line", 200, 1, BUSY, False),
+        ("nobody is waited for", 200, 0, {}, False),
+        ("most have work of their own", 200, 3, {}, False),
+    ],
+)
+def test_a_start_up_stands_still_by_stacks_alone_where_all_wait_for_one(
+    name: str, seconds: int, apart: int, load: dict[str, Any], stands: bool
+) -> None:
+    times = range(20, seconds, 10)
+    extra = {rank: {"stacks": [stack(OWN if rank < apart else ALL_REDUCE, *times)]} for rank in range(RANKS)}
+    quiet = (still(RANKS, start, phase="start-up", **SILENT) for start in range(10, seconds - 10, 10))
+    last = still(RANKS, seconds - 10, extra, phase="start-up", **SILENT, **load)
+    found = stall([still(RANKS, 0, phase="start-up"), *quiet, last])
+    assert (found is not None) is stands, name
