@@ -13,12 +13,14 @@ import msgspec
 from schemas.results import StackSpan, Window
 from streams.checks import require
 from streams.iterations import ProgressClock
-from streams.lines.phases import QUIET_PHASES
+from streams.lines.phases import QUIET_PHASES, SHUTDOWN
 from streams.view import WAITING, AttemptView, AttemptWindow
 
 SECOND = 1_000_000_000
 LATE_REPORTS = 2
 """Of so many intervals between lines that tell of several iterations at once none may have come."""
+SEEN_NS = 120 * SECOND
+"""What stacks showed standing longer ago may be over."""
 SUSPENDED = 0.9
 """The share of a job's ranks whose processes a signal has stopped from which on the job is suspended."""
 
@@ -27,10 +29,12 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
     """Silence of at least ``steps`` median steps and ``silence_s`` seconds; from ``critical_s`` on it is critical.
 
     Before the first iteration only ``start_up_s`` without a line from anybody counts, with all processes frozen, or
-    those frozen for which all others wait. Up to ``warm_up_steps`` iterations kernels may be compiled anew: it takes
-    ``warm_up_s`` then, unless so much is frozen. In both, who waits for a program that it has begun is not frozen.
+    those frozen for which all others wait; ``warm_up_s`` where only stacks show that. Up to ``warm_up_steps``
+    iterations kernels may be compiled anew: it takes ``warm_up_s`` then, unless so much is frozen. In both, who waits
+    for a program that it has begun is not frozen.
 
-    Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there: at most
+    Phases that are quiet anyway need ``quiet_silence_s``, unless all processes are frozen there, and so does the time
+    behind the last iteration, where stacks have to show who waits for whom as well. Frozen is what takes at most
     ``frozen_cpu_percent`` of a core and ``frozen_switches`` context switches in a window. A sample shows the stall
     if it was taken ``settle_steps`` steps and ``settle_s`` seconds after its beginning.
     """
@@ -72,6 +76,8 @@ def stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall
 
 
 def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+    if _ends_itself(view):
+        return _in_shutdown(view, window, rule)
     now = _judged_at(view, window)
     if now is None or suspended(view, window) or not view.clock.is_timed:
         return None
@@ -80,6 +86,32 @@ def _stall_of(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stal
     if stall is None or not alive_since(view, stall.since + min(stall.silence // 2, 10 * SECOND)):
         return None
     return None if at_work(view, window, stall, rule) or moving(view, stall) else stall
+
+
+def _ends_itself(view: AttemptView) -> bool:
+    """Whether training came to its own end, and some rank's process may still be there."""
+    stopped = view.stopped is not None or view.superseded is not None
+    return view.finished and not stopped and any(member.exit is None for member in view.members.values())
+
+
+def _in_shutdown(view: AttemptView, window: AttemptWindow, rule: StallRule) -> Stall | None:
+    """A stall behind the last iteration: to save or upload what was trained may take long, and iterations end anyway.
+
+    So only stacks prove one: most ranks wait for few that stand, each at one line, for longer than a quiet phase lasts.
+    """
+    since = view.clock.time
+    if since is None or window.end - since < rule.quiet_silence_s * SECOND:
+        return None
+    stall = Stall(
+        since=since,
+        silence=window.end - since,
+        step=view.clock.step_ns or 0,
+        iteration=view.clock.iteration,
+        phase=SHUTDOWN,
+        critical=True,
+        settled=since + int(rule.settle_s * SECOND),
+    )
+    return stall if _few_stand(view, window, stall, rule) and alive_since(view, window.start) else None
 
 
 def _judged_at(view: AttemptView, window: AttemptWindow) -> int | None:
@@ -200,9 +232,28 @@ def _start_up(view: AttemptView, window: AttemptWindow, rule: StallRule, now: in
     stall = Stall(
         since=since, silence=silence, step=0, iteration=None, phase=view.phase, critical=True, settled=settled
     )
-    if not _frozen_for_all(view, window, stall, rule):
+    if not _frozen_for_all(view, window, stall, rule) and not _one_stands(view, window, stall, rule):
         return None
     return None if silence < rule.quiet_silence_s * SECOND and _awaits_a_program(view, stall) else stall
+
+
+def _one_stands(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether stacks alone show few standing for whom most wait, for as long as first iterations may take.
+
+    Who is known to compute builds or reads what training needs, which may take long at one line.
+    """
+    if stall.silence < rule.warm_up_s * SECOND or not _few_stand(view, window, stall, rule):
+        return False
+    spans = view.main_spans(stall.settled)
+    return not any(active(window, rank, rule) for rank, span in spans.items() if span.activity not in WAITING)
+
+
+def _few_stand(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:
+    """Whether most sampled ranks wait in communication, and all others, at least one, were seen standing of late."""
+    spans = view.main_spans(stall.settled)
+    apart = [span for span in spans.values() if span.activity not in WAITING]
+    few = 0 < 2 * len(apart) < len(spans)
+    return few and all(stands(span, rule) and window.end - span.last < SEEN_NS for span in apart)
 
 
 def moving(view: AttemptView, stall: Stall) -> bool:

@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.results import Anomaly
 from streams.detectors.registry import JobDetector, register
+from streams.lines.phases import SHUTDOWN
 from streams.stall import StallRule, stall_of
 from streams.view import AttemptView, AttemptWindow
 
@@ -33,7 +34,13 @@ class NoIteration(JobDetector[StallRule, Nothing]):
             return []
         silence, step = stall.silence / 1e9, stall.step / 1e9
         if stall.iteration is None:
-            said, before = f"no line from any rank for {silence:.0f} s, no first iteration", "all processes are frozen"
+            said, before = (
+                f"no line from any rank for {silence:.0f} s, no first iteration",
+                "all, or those waited for, are frozen",
+            )
+        elif stall.phase == SHUTDOWN:
+            said = f"no end for {silence:.0f} s after the last iteration {stall.iteration}, and some are waited for"
+            before = "training came to its own end"
         else:
             said = (
                 f"no iteration for {silence:.0f} s after iteration {stall.iteration}, {silence / step:.0f} steps long"

@@ -65,18 +65,15 @@ _REMEMBERED = 360
 def reopened(former: Open, new: Open, now: int) -> Open:
     """The former one with what the new one found, and for how long it did not show.
 
-    Errors and standstills that a job has got over decide nothing any more; they stand beside what is decided anew. When
-    it began stays what was said first.
+    Errors and standstills that a job has got over decide nothing any more; they stand beside what is decided anew.
     """
     over = former.anomalies if former.family == STANDSTILL else []
-    onsets = [one for one in (former.began, former.latest.onset if former.latest and over else None) if one is not None]
     return msgspec.structs.replace(
         former,
         lull=max(former.lull, now - former.shown),
         flaps=former.flaps + 1,
         quiet=0,
         passed=False,
-        began=min(onsets, default=None),
         anomalies=trimmed([*([] if over else former.anomalies), *new.anomalies], KEPT_ANOMALIES),
         took=trimmed([*former.took, *over], KEPT_TAKEN),
         support=[*former.support, *new.support],

@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from detection_support import OWN, S, at, closed, ended, gauge, healthy, new_view, stack, stepping, still, summary
+from detection_support import (
+    ALL_REDUCE,
+    OWN,
+    S,
+    at,
+    closed,
+    ended,
+    gauge,
+    healthy,
+    new_view,
+    stack,
+    stepping,
+    still,
+    summary,
+)
 
 from streams.stall import Stall, StallRule, frozen, stall_of
 from streams.view import AttemptWindow
@@ -167,3 +181,53 @@ def test_iterations_without_a_time_prove_no_stall_unless_others_would_have_gone_
         last = window
     assert (stall_of(view, last, StallRule()) is not None) == stands
     assert (view.iterated is not None) == stands
+
+
+def _behind_the_end(seconds: int, apart: int = 1, last: float | None = None, **fields: Any) -> list[AttemptWindow]:
+    """Ten steps, the word that training is done, and so many seconds of which stacks show some in own code."""
+    times = range(20, int(seconds if last is None else last), 10)
+    extra = {rank: {"stacks": [stack(OWN if rank < apart else ALL_REDUCE, *times)]} for rank in range(RANKS)}
+    quiet = (still(RANKS, start, **fields) for start in range(10, seconds - 10, 10))
+    return [ten_steps(finished=at(9)), *quiet, still(RANKS, seconds - 10, extra, **fields)]
+
+
+@pytest.mark.parametrize(
+    ("name", "windows", "stands"),
+    [
+        ("one stands for which all wait", _behind_the_end(620), True),
+        ("not for long enough", _behind_the_end(600), False),
+        ("nobody is waited for", _behind_the_end(620, apart=0), False),
+        ("most have work of their own", _behind_the_end(620, apart=3), False),
+        ("it was seen long ago", _behind_the_end(620, last=480), False),
+        ("no stacks", [*_behind_the_end(620)[:-1], still(RANKS, 610)], False),
+    ],
+)
+def test_a_job_that_is_done_stands_still_only_where_most_wait_for_one(
+    name: str, windows: list[AttemptWindow], stands: bool
+) -> None:
+    found = stall(windows)
+    assert (found is not None) is stands, name
+    assert found is None or (found.phase, found.iteration, found.critical) == ("shutdown", 10, True)
+    assert stall(windows, stopped=at(12)) is None, name
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "apart", "load", "stands"),
+    [
+        ("one stands, its load is not known", 200, 1, {}, True),
+        ("one stands and does nothing", 200, 1, FROZEN, True),
+        ("not for long enough", 170, 1, {}, False),
+        ("one computes at one line", 200, 1, BUSY, False),
+        ("nobody is waited for", 200, 0, {}, False),
+        ("most have work of their own", 200, 3, {}, False),
+    ],
+)
+def test_a_start_up_stands_still_by_stacks_alone_where_all_wait_for_one(
+    name: str, seconds: int, apart: int, load: dict[str, Any], stands: bool
+) -> None:
+    times = range(20, seconds, 10)
+    extra = {rank: {"stacks": [stack(OWN if rank < apart else ALL_REDUCE, *times)]} for rank in range(RANKS)}
+    quiet = (still(RANKS, start, phase="start-up", **SILENT) for start in range(10, seconds - 10, 10))
+    last = still(RANKS, seconds - 10, extra, phase="start-up", **SILENT, **load)
+    found = stall([still(RANKS, 0, phase="start-up"), *quiet, last])
+    assert (found is not None) is stands, name
