@@ -225,6 +225,8 @@ TABLE: list[Row] = [
     ("one killed, the launcher ends the others", Reason.OWN_DEATH, [4], [KILLED, TOLD], situation()),
     ("a whole node", Reason.ONE_NODE, [4, 5], [anomaly("own_death", [4, 5], start=10), cascade(*others(4, 5))], situation()),
     ("all fail alike", Reason.ALL_ALIKE, [], [ALIKE], situation()),
+    ("one killed, and another prints an error after it has lost a peer", Reason.OWN_DEATH, [4], [KILLED, error(0, 12.9, victims=[0]), cascade(*others(4), onset=12.5), TOLD], situation()),
+    ("one killed, and another prints an error before it has lost a peer", Reason.SEVERAL_CANDIDATES, [], [KILLED, error(0, 12.9), cascade(*others(4), onset=12.5), TOLD], situation()),
     ("one of a node is killed, and another prints an error", Reason.SEVERAL_CANDIDATES, [], [KILLED, error(5, 12), cascade(*others(4, 5))], situation()),
     ("two of a node print different errors", Reason.SEVERAL_CANDIDATES, [], [error(4, 12), error(5, 12, "b"), cascade(*others(4, 5))], situation()),
     ("two of a node print the same error", Reason.ONE_NODE, [4, 5], [error(4, 12), error(5, 12), cascade(*others(4, 5))], situation()),
