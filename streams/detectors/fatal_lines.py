@@ -59,7 +59,10 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             if fatal.role == "candidate":
                 by_signature.setdefault(fatal.signature, []).append((rank, fatal))
         cascades = [(rank, fatal) for rank, fatal in found if fatal.role == "cascade"]
-        anomalies = [self._candidate(view, window, group) for _, group in sorted(by_signature.items())]
+        lost: dict[int, int] = {}
+        for rank, fatal in cascades:
+            lost[rank] = min(fatal.time, lost.get(rank, fatal.time))
+        anomalies = [self._candidate(view, window, group, lost) for _, group in sorted(by_signature.items())]
         return [*anomalies, self._cascade(view, window, cascades)] if cascades else anomalies
 
     def _own_before(self, view: AttemptView, window: AttemptWindow) -> int | None:
@@ -85,7 +88,10 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         slack = self.config.stop_slack_s if loses else self.config.own_slack_s
         return of_the_stop(fatal, view.stopped, slack) or (view.finished and fatal.role == "cascade")
 
-    def _candidate(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:
+    def _candidate(
+        self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]], lost: dict[int, int]
+    ) -> Anomaly:
+        """The finding for a signature; its victims had ``lost`` a peer before they printed it (ns)."""
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
         ranks = sorted({rank for rank, _ in group})
         return self.anomaly(
@@ -107,6 +113,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
                 view.suspect(rank, 0.9, f"its own error, none that a lost peer causes: {shortened(fatal.text, 200)}")
                 for rank, fatal in _first_by_rank(group)
             ],
+            victims=[rank for rank, fatal in _first_by_rank(group) if lost.get(rank, fatal.time) < fatal.time],
             templates=[first.signature],
         )
 

@@ -78,7 +78,9 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
             slack = int(self.config.stop_slack_s * 1e9)
             ended = {rank: one for rank, one in ended.items() if one.time < view.stopped - slack}
         killed = {rank: one for rank, one in ended.items() if _own(view, rank, one) and rank not in printed}
-        told = sorted(rank for rank, one in ended.items() if one.signal == "SIGTERM")
+        lone = {rank: one for rank, one in ended.items() if rank not in printed and _told_alone(view, rank, one)}
+        told = sorted(rank for rank, one in ended.items() if one.signal == "SIGTERM" and rank not in lone)
+        killed = dict(sorted({**killed, **lone}.items()))
         found = [self._killed(view, window, killed)] if killed else []
         found += [self._told(view, window, told, ended)] if told else []
         return [*found, *self._alone(view, window), *self._early(view, window, printed)]
@@ -211,6 +213,23 @@ def _own(view: AttemptView, rank: int, end: Exit) -> bool:
         # A watchdog aborts its own process; without the rank's log nobody can tell that from a fault of its own.
         return False
     return end.signal in _OWN_SIGNALS
+
+
+def _told_alone(view: AttemptView, rank: int, end: Exit) -> bool:
+    """Whether SIGTERM ended a rank to which its launcher, by its own words, did not send it.
+
+    A launcher that closes its workers tells of each that still lives to whom it sends what: who is not among them had
+    ended before. Nobody else may have been told to end: schedulers send it to launchers and ranks alike.
+    """
+    member, stops = view.members[rank], view.stops
+    if end.signal != "SIGTERM" or member.requested is not None:
+        return False
+    others = [view.members[other] for other in stops.ranks if other != rank and other in view.members]
+    unasked = any(other.requested is None for other in others)
+    if unasked or stops.job is not None or stops.step is not None or stops.agents or stops.saving:
+        return False
+    mates = [one for other, one in view.members.items() if other != rank and one.identity.node == member.identity.node]
+    return any(one.requested is not None and one.requested >= end.time for one in mates)
 
 
 def _ended_well(view: AttemptView) -> dict[int, _End]:

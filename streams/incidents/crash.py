@@ -79,7 +79,8 @@ def _one(
     if _may_go_on(rank, cause, failures, situation):
         pending = msgspec.structs.replace(base.nobody(Reason.PENDING_PEERS), severity="warning")
         return placed(pending, [cause]) if cause.grounds == "rank_fault" else pending
-    return named if _waited(rank, cause, situation) else base.nobody(Reason.PENDING_PEERS)
+    waited = _waited(rank, cause, situation) or _stands_still(rank, cause, anomalies, situation)
+    return named if waited else base.nobody(Reason.PENDING_PEERS)
 
 
 def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
@@ -178,6 +179,19 @@ def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
     """
     unknown = rank in situation.living or rank in situation.unobserved
     return situation.now >= first.end + situation.window_ns and not unknown
+
+
+def _stands_still(rank: int | None, cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
+    """Whether the job has long stood still since an error after which its rank, alive or not, has not said a word.
+
+    A process that has raised may live on until it is torn down. Not where the rank is seen to wait with its peers.
+    """
+    if cause.grounds != "own_error" or _waits(cause, anomalies):
+        return False
+    stalls = [one for one in anomalies if one.detector == "no_iteration" and one.onset <= latest(cause) + TOGETHER_NS]
+    stood = max((one.end for one in stalls), default=0) >= cause.end + situation.quiet_ns
+    spoke = situation.spoke.get(-1 if rank is None else rank, Rhythm()).last
+    return stood and spoke <= latest(cause) + TOGETHER_NS and rank not in situation.unobserved
 
 
 def _may_go_on(rank: int | None, fault: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:

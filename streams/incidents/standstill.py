@@ -14,7 +14,7 @@ from streams.hardware import PORT_UP
 from streams.incidents.crash import OF_FAILURE, crash, first_of, only_cascades
 from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import gainsaid, hang
-from streams.incidents.situation import HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
+from streams.incidents.situation import COLLECTED_NS, HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
 
 FAILURES = frozenset(OF_FAILURE)
 """Grounds that say of a rank that it failed of its own."""
@@ -134,6 +134,8 @@ def _is_late(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anomaly]
     """Whether a failure is no cause, since peers had lost somebody before."""
     if failure.grounds == "rank_fault":
         return _is_late_fault(failure, anomalies)
+    if failure.grounds == "own_error" and _follows_a_death(failure, failures):
+        return True
     return _is_clean_up(failure, failures, anomalies, situation)
 
 
@@ -158,16 +160,27 @@ def _is_clean_up(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anom
     return ranks <= lost or not situation.members.keys() - ranks <= lost | told
 
 
+def _follows_a_death(failure: Anomaly, failures: list[Anomaly]) -> bool:
+    """Whether all who printed an error had lost a peer by their own logs before, and another is known to have died.
+
+    Unless it died later for certain: then they had lost somebody else.
+    """
+    ranks = ranks_of(failure.suspects)
+    deaths = [one for one in failures if one.grounds == "own_death" and not ranks_of(one.suspects) & ranks]
+    return bool(ranks) and ranks <= set(failure.victims) and any(not came_before(failure, one) for one in deaths)
+
+
 def _is_late_fault(failure: Anomaly, anomalies: list[Anomaly]) -> bool:
     """Whether a fault that a node reported is no cause, since peers had lost somebody before.
 
     A GPU does not fall off its bus because a job ends; what programs do wrong they may do while they are torn down, so
-    that must have come first for certain.
+    that must have come first for certain. What is sampled may be older by as much as its exporter lags.
     """
     lost = [one for one in anomalies if one.grounds == "cascade"]
     if failure.area == "code":
         return any(failure.onset + failure.precision_ns > one.onset - one.precision_ns for one in lost)
-    return any(failure.onset - failure.precision_ns > one.onset + one.precision_ns for one in lost)
+    lag = COLLECTED_NS if failure.detector == HARDWARE_STATE else 0
+    return any(failure.onset - failure.precision_ns - lag > one.onset + one.precision_ns for one in lost)
 
 
 def _explained(stall: Anomaly, failures: list[Anomaly], situation: Situation) -> bool:

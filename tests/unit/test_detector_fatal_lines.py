@@ -42,6 +42,12 @@ def test_an_early_cascade_is_no_candidate() -> None:
     assert named(found(printed({2: [line(CLOSED, 11)]}))) == [[]]
 
 
+def test_an_error_after_the_loss_of_a_peer_says_who_had_lost_one() -> None:
+    after, before = [line(CLOSED, 12), line(OWN, 13)], [line(OWN, 12), line(CLOSED, 13)]
+    own = [one for one in found(printed({1: after, 2: before, 3: [line(OWN, 13)]})) if one.grounds == "own_error"]
+    assert (named(own), own[0].victims) == ([[1, 2, 3]], [1])
+
+
 def test_only_late_peers_make_a_hang_any_lost_one_a_crash() -> None:
     assert [one.symptom for one in found(printed({2: [line(LATE, 11)], 3: [line(LATE, 12)]}))] == ["hang"]
     assert [one.symptom for one in found(printed({2: [line(LATE, 11)], 3: [line(CLOSED, 12)]}))] == ["crash"]

@@ -21,7 +21,7 @@ from detection_support import (
     traceback,
 )
 
-from schemas.results import Anomaly, Exit
+from schemas.results import Anomaly, Exit, Stop
 from streams.detectors.worker_exit import WorkerExit
 from streams.view import AttemptWindow
 
@@ -65,6 +65,21 @@ def test_who_was_told_to_end_is_a_victim(signal: str) -> None:
 def test_who_ends_by_sigterm_is_a_victim_and_that_is_information() -> None:
     (one,) = found(window((4, ended(12, -15, "SIGTERM"))))
     assert (named([one]), one.grounds, one.victims, one.severity) == ([[]], "told_to_end", [4], "info")
+
+
+def test_who_ends_by_sigterm_that_its_launcher_sent_to_its_mate_only_has_died_of_its_own() -> None:
+    ends = [(5, ended(12, -15, "SIGTERM")), (4, ended(12, **REQUEST)), (4, ended(13, -15, "SIGTERM"))]
+    killed, told = found(window(*ends))
+    assert (named([killed]), killed.grounds, told.victims) == ([[5]], "own_death", [4])
+    # A mate on another node, or one that was asked before, shows nothing.
+    for other in ((3, ended(12, **REQUEST)), (4, ended(11, **REQUEST))):
+        (one,) = found(window(ends[0], other))
+        assert (one.grounds, one.victims) == ("told_to_end", [5])
+    # Nor where anybody else was told to end.
+    for node, word in (("node02", "agent"), ("", "step")):
+        assert [5] not in named(found(window(*ends, stops=[(node, Stop(time=at(11), word=word))])))
+    (one,) = found(window(*ends, (2, ended(13, -15, "SIGTERM"))))
+    assert (one.grounds, one.victims) == ("told_to_end", [2, 4, 5])
 
 
 def test_a_watchdogs_abort_after_the_ranks_own_words_is_no_death_of_its_own() -> None:
