@@ -96,7 +96,7 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     own = [one for one in failures if not situation.survived(one, anomalies)]
     unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
-        return hang(anomalies, stalls, [*own, *unplaced])
+        return _without_killed(hang(anomalies, stalls, [*own, *unplaced]), own, anomalies)
     untouched = [one for one in own if not _is_late(one, own, anomalies, situation)]
     if unplaced and not all(any(came_before(own, one) for own in untouched) for one in unplaced):
         first = first_of([*unplaced, *untouched])
@@ -110,6 +110,14 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if gone_on and not own and not lost:
         return _gone_on(Base.of(anomalies, gone_on[0], symptom=gone_on[0].symptom), gone_on, situation)
     return only_cascades(anomalies, situation)
+
+
+def _without_killed(decision: Decision, failures: list[Anomaly], anomalies: list[Anomaly]) -> Decision:
+    """A hang is not what killed a rank that died by a signal that nobody had sent, without the loss of a peer."""
+    lost = {rank for one in anomalies if one.grounds in ("cascade", "told_to_end") for rank in one.victims}
+    killed = ranks_of([suspect for one in failures if one.grounds == "own_death" for suspect in one.suspects]) - lost
+    victims = [rank for rank in decision.victims if rank not in killed]
+    return msgspec.structs.replace(decision, victims=victims)
 
 
 def _of_one_standstill(stalls: list[Anomaly]) -> list[Anomaly]:

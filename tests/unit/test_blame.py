@@ -229,6 +229,12 @@ def test_a_nodes_word_counts_only_where_it_came_before_the_peers_were_lost(
     assert named(decide([lost, fault(5, onset, area=area)], situation())) == named_ranks
 
 
+def test_a_foreign_kill_within_a_hang_makes_no_victim_of_it() -> None:
+    killed = anomaly("own_death", [2], start=60, onset=65, subject="killed")
+    hung = decide([stall(), outside(5), killed, cascade(*others(2, 5), start=60)], situation())
+    assert (named(hung), hung.victims) == ([5], others(2, 5))
+
+
 SCENES = [row for row in TABLE if row[1] is not Reason.PENDING_PEERS]
 # While memory only grows nothing has failed: a lost peer makes it a crash, of which growth does not tell who began.
 GROWS = (Reason.MEMORY_GROWS, Reason.MEMORY_OF_ALL_GROWS)
