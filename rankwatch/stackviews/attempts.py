@@ -13,8 +13,7 @@ from schemas.identity import MOST_RANKS, Identity
 from schemas.ports import Log
 from schemas.results import Anomaly, Exit, Window
 from streams.stack_classes import TRAINER
-
-LONGEST_NUMBER = 10
+from streams.stages.split import number_of
 
 
 class Attempt(msgspec.Struct, kw_only=True):
@@ -119,7 +118,7 @@ def attempts_of(recording: Recording, log: Log, job: str) -> list[Attempt]:
     for identity, stack in _stacks(recording):
         if identity.job == job and identity.rank is not None:
             of(identity, stack.time).sample(identity, stack)
-    attempts = sorted(found.values(), key=lambda one: (_number(one.name), one.first, one.name))
+    attempts = sorted(found.values(), key=lambda one: (number_of(one.name), one.first, one.name))
     for window in nodes:
         _end(attempts, window)
     return [one for one in attempts if one.stacks]
@@ -188,8 +187,3 @@ def _values(log: Log, topic: str, schema: str) -> Iterator[bytes]:
         for entry in log.read(topic, partition, 0, log.end(topic, partition)):
             if entry.headers.get("schema") == schema:
                 yield entry.value
-
-
-def _number(name: str) -> int:
-    number = name.rpartition("/")[2]
-    return int(number) if number.isdecimal() and len(number) < LONGEST_NUMBER else -1

@@ -86,10 +86,8 @@ class FleetStage:
         return []
 
     def _take(self, entry: Entry, report: FleetReport) -> None:
-        low = self._progress.low
         # Behind the reports that close its window it is one sent again after a crash, and known.
-        known = (low is not None and report.end <= low) or (self._closed is not None and report.end <= self._closed)
-        if not known:
+        if not self._progress.is_through(report.end, self._closed):
             reports = self._open.setdefault(report.end, {})
             reports.setdefault(report.id, (entry.offset, len(entry.value), report))
 

@@ -112,10 +112,8 @@ class JobStage:
         origin = partition_of(window.identity.key.encode("utf-8", "replace"), self._raw_partitions)
         if self._progress.behind_skip(origin, window.end):
             return [self._late(entry, window)]
-        low = self._progress.low
         # Behind the reports that close its window a summary is one sent again after a crash, and known.
-        known = (low is not None and window.end <= low) or (self._closed is not None and window.end <= self._closed)
-        if not known:
+        if not self._progress.is_through(window.end, self._closed):
             self._summaries.add(entry, window)
         return []
 

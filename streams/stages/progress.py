@@ -54,6 +54,10 @@ class PartitionProgress:
         """The end up to which all partitions have reported, or null while one has not."""
         return self._low
 
+    def is_through(self, end: int, closed: int | None) -> bool:
+        """Whether all have reported the window that ends at ``end``, or the stage is through it: up to ``closed``."""
+        return (self._low is not None and end <= self._low) or (closed is not None and end <= closed)
+
     def _lowest(self) -> int | None:
         return min(self._reached.values()) if len(self._reached) >= self._partitions else None
 
