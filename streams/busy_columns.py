@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.results import StackSpan, Window
+from streams.attempt_window import AttemptWindow
+from streams.member import WAITING
 from streams.robust import Array, median_of
 from streams.stacks import is_main
-from streams.view import WAITING, AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Counts = npt.NDArray[np.uint8]
 

@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from streams.attempt_window import AttemptWindow
 from streams.gauges import GaugeTable
 from streams.metric_names import counts_up
 from streams.robust import median_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Matrix = NDArray[np.float64]
 _SIZED = frozenset({"bytes", "s", "ms", "us", "W", "J", "MHz"})

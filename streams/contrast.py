@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from schemas.results import Symptom
+from streams.attempt_window import AttemptWindow
 from streams.lines.phases import TRAIN
 from streams.printed import Marks, Printed, Table
 from streams.stall import SECOND, StallRule, over, stall_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 LIMITED = "limited"
 FAILING = ("candidate", "cascade")

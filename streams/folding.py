@@ -10,7 +10,8 @@ import msgspec
 
 from schemas.events import Frame
 from schemas.results import StackSpan
-from streams.view import AttemptView, Member, key_of
+from streams.member import Member, key_of
+from streams.view import AttemptView
 
 
 def folded(view: AttemptView) -> AttemptView:

@@ -16,11 +16,13 @@ from schemas.identity import rank_ranges, shortened
 from schemas.ids import stable_id
 from schemas.results import MergedClass, MergedGroup, MergedStacks, StackSpan, Unobserved
 from schemas.topics import TOPICS
+from streams.attempt_window import AttemptWindow
+from streams.member import Member
 from streams.stack_classes import TRAINER, Sample, StackClass, StackGroup, by_reason, classes_of
 from streams.stack_words import lines_of
 from streams.stacks import frame_name
 from streams.stall import Stall
-from streams.view import AttemptView, AttemptWindow, Member
+from streams.view import AttemptView
 
 TOPIC = "merged.stacks"
 MOST_REASONS = 8

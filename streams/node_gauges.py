@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
+from streams.attempt_window import AttemptWindow
 from streams.comparable import Comparable, comparable
 from streams.device_gauges import without_devices
 from streams.gauges import GaugeTable, gauge_table
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 def nodes_compared(view: AttemptView, window: AttemptWindow) -> Comparable:

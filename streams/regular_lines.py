@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from streams.attempt_window import AttemptWindow
 from streams.config import SECOND
 from streams.printed import Printed
 from streams.rhythm import OVERDUE_PAUSES, Rhythm
-from streams.view import AttemptWindow
 
 MOST_REGULAR = 256
 """Kinds of lines that are remembered; those printed last are kept."""

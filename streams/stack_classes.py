@@ -14,9 +14,9 @@ import msgspec
 
 from schemas.events import MAIN_THREAD, Frame
 from schemas.results import Activity
+from streams.member import WAITING
 from streams.stacks import activity_of, frame_name, is_idle, place, python_frames
 from streams.trie import Node, merged
-from streams.view import WAITING
 
 TRAINER = "trainer"
 NO_SAMPLE = "no sample"

@@ -11,10 +11,12 @@ import re
 import msgspec
 
 from schemas.results import StackSpan, Window
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.iterations import ProgressClock
 from streams.lines.phases import QUIET_PHASES, SHUTDOWN
-from streams.view import WAITING, AttemptView, AttemptWindow
+from streams.member import WAITING
+from streams.view import AttemptView
 
 SECOND = 1_000_000_000
 LATE_REPORTS = 2

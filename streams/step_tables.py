@@ -8,11 +8,12 @@ import msgspec
 import numpy as np
 
 from schemas.results import Window
+from streams.attempt_window import AttemptWindow
 from streams.robust import Array, median_of
 from streams.series_table import Flat, one_behind_another
 from streams.steps import StepColumns, StepTable
 from streams.timers import Kind, kind_of_timer, plain_timer, scale_ns
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_TABLES: dict[Kind, int] = {"own": 32, "wait": 32, "mixed": 8, "total": 4, "none": 0}
 """By kind of timers; the last kinds only explain what the first two show, and take as much memory each."""

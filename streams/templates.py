@@ -16,10 +16,11 @@ import numpy as np
 from schemas.identity import rank_ranges
 from schemas.ids import stable_id
 from schemas.results import Axis, SignatureCount, SuspiciousTemplate, Template, Window
+from streams.library.healthy_contrast import NovelTemplate
 from streams.lines.form import form_of
 from streams.mining import templates_of
 from streams.printed import Printed, printed_by
-from streams.view import AttemptView, NovelTemplate
+from streams.view import AttemptView
 
 SUSPICIOUS_LIMIT = 5
 MINORITY, COMMON = 0.25, 0.9

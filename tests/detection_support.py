@@ -24,13 +24,14 @@ from schemas.results import (
     Suspect,
     Window,
 )
+from streams.attempt_window import AttemptWindow
 from streams.detectors.registry import JobDetector
 from streams.incidents.situation import Situation
 from streams.lines.facts import facts_of
 from streams.lines.fatal import fatal_of
 from streams.stacks import spans_of
 from streams.templates import TemplateBook, TemplateState
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 FIXED = settings(derandomize=True, deadline=None, database=None)
 """Examples that are the same in every run, judged by no clock."""

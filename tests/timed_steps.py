@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from detection_support import closed, identity, series, summary
 
-from streams.view import AttemptWindow
+from streams.attempt_window import AttemptWindow
 
 STEPS = 10
 Values = Callable[[int, int], float | None]

@@ -13,9 +13,9 @@ import msgspec
 from rankwatch.stackviews.picture import frame_text
 from schemas.events import Frame
 from schemas.identity import said_ranks
+from streams.member import WAITING
 from streams.stack_classes import Sample, StackClass, StackGroup, thread_kind
 from streams.stacks import frame_name, is_own, python_frames
-from streams.view import WAITING
 
 Kind = tuple[str, str, str]
 MOST_TOLD = 4

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.results import Anomaly, Area
+from streams.attempt_window import AttemptWindow
 from streams.busy_columns import BusyColumns, BusyRows
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
@@ -21,7 +22,7 @@ from streams.lines.phases import QUIET_PHASES
 from streams.robust import Array, median_of, middle_of
 from streams.stall import over
 from streams.timers import kind_of_timer
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Counts = npt.NDArray[np.int64]
 

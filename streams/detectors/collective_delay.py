@@ -13,11 +13,12 @@ import msgspec
 
 from schemas.results import Anomaly, Area, OperationTimes
 from streams.again import forget_oldest, is_due
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.delays import Cell, DelayBounds, Hot, Joined, Slow, hot_of, joined, slow_of, waits_for_all
 from streams.detectors.registry import JobDetector, register
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_KINDS = 128
 MOST_PENDING = 65_536

@@ -14,11 +14,12 @@ import msgspec
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, CollectiveState
 from streams.apart import Apart, apart
+from streams.attempt_window import AttemptWindow
 from streams.collectives import States
 from streams.detectors.registry import JobDetector, register
 from streams.printed_progress import PRINTED, dumped_of, printed_apart, printed_of
 from streams.stall import SECOND, Stall, StallRule, over, stall_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 GROUPS_KEPT = 256
 TOGETHER_NS = 60 * SECOND

@@ -10,10 +10,11 @@ import msgspec
 
 from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly, Fatal
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.troubles import beside, of_the_stop
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 class FatalLinesConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,10 +13,11 @@ import msgspec
 
 from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly, Fatal
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.contrast import FAILING, few_of
 from streams.detectors.registry import JobDetector, register
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_GROUPS = 64
 LONGEST_NUMBER = 18

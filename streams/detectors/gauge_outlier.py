@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.cells import Cells
 from streams.checks import require
 from streams.comparable import Comparable, Measured, ranks_compared
@@ -24,7 +25,7 @@ from streams.node_gauges import nodes_compared, on_nodes
 from streams.peer_groups import Matrix, group_places, shares_of
 from streams.robust import middle_of
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Bits = NDArray[np.uint8]
 Sides = NDArray[np.int8]

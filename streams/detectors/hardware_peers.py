@@ -15,11 +15,12 @@ import msgspec
 from schemas.measures import measure_of
 from schemas.results import Anomaly, Area, Gauge, Suspect
 from streams.again import forget_oldest, is_due
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.hardware_words import said_device, said_rate, said_state
 from streams.lines.devices import pci_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Place = tuple[str, str]
 """Node and device."""

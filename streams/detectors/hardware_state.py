@@ -12,6 +12,7 @@ import msgspec
 
 from schemas.results import Anomaly, Area, HardwareChange, Severity, Suspect, Symptom
 from streams.again import forget_oldest, is_due
+from streams.attempt_window import AttemptWindow, Changed
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.hardware import PORT_UP, falls
@@ -19,7 +20,7 @@ from streams.hardware_words import said_change, said_device
 from streams.incidents.hardware_beside import PORT_WORKS
 from streams.lines.vocabulary.xid import CODES, code_of
 from streams.troubles import of_others
-from streams.view import AttemptView, AttemptWindow, Changed
+from streams.view import AttemptView
 
 
 class HardwareStateConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ import msgspec
 
 from schemas.results import Anomaly, Series, Severity
 from streams.alike import Alike, scaled_together
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.names import STEP_TIME, in_common
@@ -27,7 +28,7 @@ from streams.nobodys import NOBODY
 from streams.shift import Level, ShiftRule, Track, Watcher
 from streams.stall import over
 from streams.timers import kind_of_timer, scale_ns
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 SECOND = 1_000_000_000
 MOST_NAMES = 8

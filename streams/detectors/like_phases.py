@@ -8,10 +8,11 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, Area
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.library.pace import PhasePace
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_TOLD = 64
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from schemas.identity import shortened
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.library.rates import RatePace, lines_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 How = Literal["more", "fewer"]
 SHOWN_TEXT = 100

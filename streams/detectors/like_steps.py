@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, Severity
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.library.likeness import described
@@ -17,7 +18,7 @@ from streams.library.pace import SECOND, StepPace
 from streams.library.slower import EARLY_WINDOWS, Slower, slower
 from streams.lines.phases import QUIET_PHASES
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 SHOWN_JOBS = 3
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.contrast import (
     Calm,
@@ -30,7 +31,7 @@ from streams.contrast import (
 from streams.detectors.registry import JobDetector, register
 from streams.past import Past
 from streams.printed import Line, Marks, Printed
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_MARKS = 500
 MORE, LACKS = "prints_apart", "lacks"

@@ -15,9 +15,11 @@ import msgspec
 
 from schemas.identity import said_ranks, shortened
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.view import AttemptView, AttemptWindow, HealthyContrast, NovelTemplate
+from streams.library.healthy_contrast import HealthyContrast, NovelTemplate
+from streams.view import AttemptView
 
 SHOWN_TEXT = 120
 SHOWN_JOBS = 3

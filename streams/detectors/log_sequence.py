@@ -11,13 +11,14 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Window
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.contrast import few_of, observed
 from streams.detectors.registry import JobDetector, register
 from streams.printed import LONGEST_TEXT
 from streams.sequences import Pair, Standing, at_start, front_of, in_loop
 from streams.stall import Stall, StallRule, stall_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 KEPT_PAIRS = 40
 MOST_LINES = 512

@@ -11,6 +11,7 @@ import numpy as np
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.contrast import (
     Calm,
@@ -26,7 +27,7 @@ from streams.contrast import (
 from streams.detectors.registry import JobDetector, register
 from streams.past import Past
 from streams.printed import Line, Marks, Printed
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 SHOWN_LINES = 3
 NEW, FLOOD = "first_printed", "floods"

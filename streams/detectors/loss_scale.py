@@ -11,11 +11,12 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, Series
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.numerics import counts_skipped, is_scale, tells_skipped
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_NAMES = 8
 

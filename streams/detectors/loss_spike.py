@@ -15,6 +15,7 @@ from statistics import median
 import msgspec
 
 from schemas.results import Anomaly, Severity, Suspect
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.complete_steps import Step, Steps
 from streams.detectors.registry import JobDetector, register
@@ -23,7 +24,7 @@ from streams.nobodys import NOBODY
 from streams.numerics import kind_of, stages_of
 from streams.robust import spread, usual
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_NAMES = 8
 LONGEST = 50.0

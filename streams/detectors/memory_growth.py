@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from schemas.results import Anomaly, Suspect
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.comparable import ranks_compared
 from streams.config import SECOND
@@ -27,7 +28,7 @@ from streams.memory_spans import MOST_NAMED, Growth, GrowthRule, MemoryFollower,
 from streams.metric_names import said_value
 from streams.node_gauges import node_table, nodes_compared
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Grounds = Literal["memory_growth", "memory_growth_of_all", "memory_growth_of_device"]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.bands import BandConfig, Bands
 from streams.cells import Cells
 from streams.checks import require
@@ -25,7 +26,7 @@ from streams.node_gauges import nodes_compared, on_nodes
 from streams.peer_groups import Matrix, group_places, shares_of
 from streams.robust import median_of
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Marks = NDArray[np.bool_]
 _KEPT_AS: dict[str, type[np.generic]] = {

@@ -13,10 +13,12 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.member import Member
 from streams.stall import over
-from streams.view import AttemptView, AttemptWindow, Member
+from streams.view import AttemptView
 
 
 class MissingWorkersConfig(msgspec.Struct, frozen=True, kw_only=True):

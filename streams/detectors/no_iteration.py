@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.registry import JobDetector, register
 from streams.lines.phases import SHUTDOWN
 from streams.stall import StallRule, stall_of
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 class Nothing(msgspec.Struct, kw_only=True):

@@ -10,10 +10,11 @@ import msgspec
 
 from schemas.identity import shortened
 from schemas.results import Anomaly, Fatal, Layer, Severity, Suspect
+from streams.attempt_window import AttemptWindow, Fault
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.troubles import beside, of_others
-from streams.view import AttemptView, AttemptWindow, Fault
+from streams.view import AttemptView
 
 
 class NodeFaultsConfig(msgspec.Struct, frozen=True, kw_only=True):

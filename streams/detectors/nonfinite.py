@@ -16,13 +16,14 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, Area, Severity, Suspect
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.nobodys import NOBODY, said_of
 from streams.nonfinite_runs import Run, Runs, Seen
 from streams.numerics import concerns, earliest_stage, is_gradient, kind_of
 from streams.step_numbers import no_lead, numbering
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 SAID, LONGEST = 8, 200
 """Names in a finding, and characters of each."""

@@ -15,12 +15,13 @@ from schemas.identity import shortened
 from schemas.results import Anomaly, PlatformAlert, Severity, Suspect
 from streams.again import forget_oldest
 from streams.alert_words import area_of, layer_of, said_place, says_node_gone
+from streams.attempt_window import Alarm, AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.incidents.hardware_beside import ALERT, ALERT_FIRES, ALERT_OVER
 from streams.switches import under
 from streams.troubles import of_others
-from streams.view import Alarm, AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_A_WINDOW = 16
 MOST_PLACES = 256

@@ -11,11 +11,13 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.library.healthy_contrast import HealthyContrast
 from streams.library.profiles import Difference, How, Profiled, differences, summed_up
 from streams.profiles import called, said_seconds
-from streams.view import AttemptView, AttemptWindow, HealthyContrast
+from streams.view import AttemptView
 
 
 class ProfileContrastConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Severity, Sketch
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.kept_profiles import KeptProfiles, kept, unfolded
@@ -34,7 +35,7 @@ from streams.profiles import (
 from streams.robust import Bounds
 from streams.stall import over
 from streams.state import written
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 SECOND = 1_000_000_000
 PEERS = "its peers' median"

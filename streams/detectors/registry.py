@@ -13,8 +13,9 @@ import msgspec
 
 from schemas.ids import stable_id
 from schemas.results import Anomaly, Drift, Series
+from streams.attempt_window import AttemptWindow
 from streams.state import written
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 C = TypeVar("C", bound=msgspec.Struct)
 S = TypeVar("S", bound=msgspec.Struct)

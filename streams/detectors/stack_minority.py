@@ -18,12 +18,14 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, SignatureCount, StackSpan, Suspect
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.member import WAITING
 from streams.stack_classes import by_reason
 from streams.stacks import frame_name, function_of, is_main, place, python_frames
 from streams.stall import Stall, StallRule, active, stall_of, stands, stuck
-from streams.view import WAITING, AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 SAID_FAILURES = 3
 LONGEST_REASON = 80

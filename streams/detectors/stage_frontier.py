@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.frontier import Frontier, Indices, frontier, phases_of
@@ -19,7 +20,7 @@ from streams.robust import Array
 from streams.series_table import Reports
 from streams.stall import over
 from streams.timers import scale_ns
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MILLISECOND = 1_000_000
 LARGEST = 1e12

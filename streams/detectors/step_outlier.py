@@ -12,6 +12,7 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Area, Severity, Suspect
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.innocence import GROUNDS_OF_STEPS, Case, grounds_of, grounds_of_place
@@ -35,7 +36,7 @@ from streams.stall import over
 from streams.step_tables import StepTables, is_own, timer_of
 from streams.steps import StepColumns, StepTable
 from streams.timers import is_of_data
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 PLAUSIBLE = 3.0
 """Steps that own work of one may take: it is part of it, but how long a step takes is known late."""

@@ -12,10 +12,11 @@ import numpy as np
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.stall import StallRule, stall_of, stopped_ranks
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 class StoppedProcessConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,11 +11,12 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Drift
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.stall import over
 from streams.timers import kind_of_timer, plain_timer
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 class TimerShiftConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,12 +6,13 @@ import msgspec
 
 from schemas.identity import shortened
 from schemas.results import Anomaly, Fatal
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.lines.fatal import loses_a_peer
 from streams.stops import TERMINATED
 from streams.troubles import of_the_stop
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 class UnplacedErrorsConfig(msgspec.Struct, frozen=True, kw_only=True):

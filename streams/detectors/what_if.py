@@ -12,11 +12,12 @@ import msgspec
 
 from schemas.events import Timeline
 from schemas.results import Anomaly, Area, Severity, Suspect
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.places import is_by_position
 from streams.segments import check_segments
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 from streams.whatif import Player, WhatIf, what_if
 from streams.whatif_cause import Cause, Limits, Slow, cause_of, slow_workers
 from streams.whatif_tensor import NoTrace, Place

@@ -12,10 +12,12 @@ import msgspec
 
 from schemas.identity import said_ranks
 from schemas.results import Anomaly, Exit
+from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
+from streams.member import Member
 from streams.stall import SECOND, StallRule, stall_of
-from streams.view import AttemptView, AttemptWindow, Member
+from streams.view import AttemptView
 
 GONE_WINDOWS = 2
 """How many windows after the job stood still a process must be missed at the latest."""

@@ -12,6 +12,7 @@ import msgspec
 
 from schemas.ids import stable_id
 from schemas.results import Anomaly, Axis, Incident, MergedStacks, SuspiciousTemplate
+from streams.attempt_window import AttemptWindow
 from streams.detectors.registry import is_supporting
 from streams.incidents.blame import decide
 from streams.incidents.compose import compose
@@ -28,7 +29,7 @@ from streams.incidents.situation import margin_ns
 from streams.incidents.stacks_seen import before_failures, with_those
 from streams.incidents.standstill import CONTEXT_NS as LOOK_BACK_NS
 from streams.regular_lines import with_printed
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[SuspiciousTemplate]]
 """Suspicious templates by view, onset and suspects; last, signatures that supporting findings point at."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, Exit
+from streams.attempt_window import AttemptWindow
 from streams.incidents.blame import GROWTH
 from streams.incidents.decision import Decision, Reason
 from streams.incidents.hardware_beside import working
@@ -16,7 +17,7 @@ from streams.incidents.standstill import FAILURES
 from streams.regular_lines import repeated_by
 from streams.stall import StallRule, over, silence_ns
 from streams.timers import kind_of_timer
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_HEARD = 32
 """Of more ranks that are suspected nobody is named by what one of them prints."""

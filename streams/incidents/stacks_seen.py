@@ -11,9 +11,9 @@ from schemas.identity import rank_ranges, ranks_of
 from schemas.results import Anomaly, MergedClass, MergedStacks
 from streams.incidents.situation import inexactness
 from streams.incidents.standstill import FAILURES
+from streams.member import WAITING
 from streams.stack_classes import TRAINER
 from streams.stack_words import SHOWN_PLACES
-from streams.view import WAITING
 
 KEPT = 4
 TOLD_CLASSES = 12

@@ -15,9 +15,10 @@ from schemas.ids import stable_id
 from schemas.jobs import JobDescription
 from schemas.library import HealthyJob
 from schemas.results import Anomaly, Incident, Symptom
+from streams.attempt_window import AttemptWindow
 from streams.library.associations import ABSENT, Beside, associations, said_setting
+from streams.library.healthy_contrast import HealthyContrast
 from streams.library.likeness import WEIGHTS, Described, described
-from streams.view import AttemptWindow, HealthyContrast
 
 MOST_SETTINGS = 60
 QUOTED, SHOWN_TEXT = 3, 120

@@ -18,11 +18,12 @@ from schemas.library import HealthyJob, LearnedTemplate, Library
 from schemas.results import SuspiciousTemplate
 from streams.iterations import ProgressClock
 from streams.library.choice import Choice, choose, read_all
+from streams.library.healthy_contrast import HealthyContrast
 from streams.library.record import checked
 from streams.lines.form import WILD
 from streams.lines.phases import DOWNLOAD, START_UP, TRAIN
 from streams.templates import PrintedTemplate, TemplateBook
-from streams.view import AttemptView, HealthyContrast
+from streams.view import AttemptView
 
 COMMON = 0.9
 """The share of healthy jobs' ranks that print what a job is expected to print."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.results import Anomaly, MergedStacks
+from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.folding import folded, unfold
@@ -14,7 +15,7 @@ from streams.library.comparing import ComparedState
 from streams.merged_stacks import what_it_says
 from streams.stages.observing import observed
 from streams.stages.outputs import Output
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 class AttemptState(msgspec.Struct, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from schemas.jobs import JobDescription
 from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Window
+from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
 from streams.incidents.groups import awaiting_turn, wait_for_others
 from streams.incidents.recurrence import Past, past_of, with_series
@@ -27,7 +28,7 @@ from streams.stages.split import Shared, attempt_of, group_of, number_of, window
 from streams.stages.told import told_by
 from streams.stall import StallRule, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 STAGE = "job"
 MOST_NODES = 20_000

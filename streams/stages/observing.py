@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.registry import JobDetector
 from streams.stages.dead_letters import dead_letter_output, failed_detector
 from streams.stages.outputs import Output
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 def observed(

@@ -8,12 +8,13 @@ import msgspec
 
 from schemas.jobs import JobDescription
 from schemas.results import Exit, HardwareChange, Window
+from streams.attempt_window import Alarm, AttemptWindow, Changed, Fault
 from streams.packing import names_of, pack_of
 from streams.printed import Printed
 from streams.stages.alarms import Placed, of_nodes, of_places
 from streams.stages.owners import rank_of, users_of
 from streams.stages.told import Told
-from streams.view import Alarm, AttemptView, AttemptWindow, Changed, Fault
+from streams.view import AttemptView
 
 LONGEST_NUMBER = 10
 

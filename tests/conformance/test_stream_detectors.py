@@ -29,13 +29,14 @@ from streams_support import (
 import streams.detectors
 from schemas.codec import decode, encode
 from schemas.results import Anomaly, Drift, Window
+from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
 from streams.detectors import registry
 from streams.detectors.log_novelty import LogNovelty
 from streams.driver import Driver
 from streams.library.known import Known
 from streams.log.memory import MemoryLog
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 JOB = [one.name for one in registry.registered("job")]
 RANK = [one.name for one in registry.registered("rank")]

@@ -9,13 +9,14 @@ from streams_support import CONFIG, TRACEBACK, Script, at, records, run, worker,
 from schemas.codec import encode, headers
 from schemas.events import Batch, Metric
 from schemas.results import DeadLetter
+from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
 from streams.detectors.no_iteration import NoIteration
 from streams.driver import Driver
 from streams.log.memory import MemoryLog
 from streams.snapshots import FileSnapshots, MemorySnapshots, SnapshotError
 from streams.stages.worker import EXTREME
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 def letters(log: MemoryLog) -> list[DeadLetter]:

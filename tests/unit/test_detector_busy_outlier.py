@@ -24,8 +24,8 @@ from detection_support import (
 
 from schemas.events import Frame
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.busy_outlier import BusyOutlier, BusyOutlierConfig
-from streams.view import AttemptWindow
 
 Waits = Callable[[int, int], float]
 """In which share of its samples a rank waits, by rank and window."""

@@ -11,9 +11,9 @@ from detection_support import at, closed, new_view, run, stepping, summary
 
 from schemas.events import Collective
 from schemas.results import Anomaly, OperationTimes
+from streams.attempt_window import AttemptWindow
 from streams.detectors.collective_delay import CollectiveDelay, CollectiveDelayConfig
 from streams.stages.columns import MOST_KINDS, MOST_OPERATIONS, Timed
-from streams.view import AttemptWindow
 
 MS = 1_000_000
 RANKS = 8

@@ -8,9 +8,9 @@ import msgspec
 from detection_support import at, closed, fatal, healthy, known_fatal, named, new_view, run, summary, traceback
 
 from schemas.results import Anomaly, Fatal
+from streams.attempt_window import AttemptWindow
 from streams.detectors.fatal_lines import FatalLines
 from streams.lines.fatal import follow
-from streams.view import AttemptWindow
 
 RANKS = 8
 OWN = traceback("ValueError: bad shard /data/shard_00045.bin")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Anomaly, Fatal
+from streams.attempt_window import AttemptWindow
 from streams.detectors.first_errors import MOST_GROUPS, FirstErrors, FirstErrorsConfig
-from streams.view import AttemptWindow
 
 RANKS = 8
 ALL = list(range(RANKS))

@@ -10,8 +10,8 @@ from msgspec.structs import replace as set_to
 
 from schemas.identity import Identity
 from schemas.results import Anomaly, Gauge
+from streams.attempt_window import AttemptWindow
 from streams.detectors.gauge_outlier import GaugeOutlier
-from streams.view import AttemptWindow
 
 
 def findings(columns: dict[int, list[float | None]], **fields: str) -> list[list[Anomaly]]:

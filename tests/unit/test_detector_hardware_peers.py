@@ -7,8 +7,8 @@ import pytest
 from detection_support import closed, healthy, identity, new_view, run, summary
 
 from schemas.results import Anomaly, Gauge, HardwareChange, gauges_of
+from streams.attempt_window import AttemptWindow, Changed
 from streams.detectors.hardware_peers import HardwarePeers
-from streams.view import AttemptWindow, Changed
 
 RATE, STATE, HEAT = "node_infiniband_rate_bytes_per_second", "infiniband_state", "DCGM_FI_DEV_GPU_TEMP"
 

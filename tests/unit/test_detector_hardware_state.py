@@ -8,8 +8,8 @@ import pytest
 from detection_support import at, closed, healthy, new_view, run, summary
 
 from schemas.results import Anomaly, HardwareChange
+from streams.attempt_window import Changed
 from streams.detectors.hardware_state import HardwareState
-from streams.view import Changed
 
 GPU, PORT = "0000:3b:00.0", "mlx5_0:1"
 

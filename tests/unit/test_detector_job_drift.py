@@ -10,8 +10,8 @@ import pytest
 from detection_support import S, at, closed, named, new_view, run, series, summary
 
 from schemas.results import Anomaly, Drift
+from streams.attempt_window import AttemptWindow
 from streams.detectors.job_drift import JobDrift
-from streams.view import AttemptWindow
 
 STEP = "elapsed_time_per_iteration_ms"
 RATE = "tps"

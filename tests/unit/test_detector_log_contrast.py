@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from schemas.identity import Identity
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.log_contrast import LACKS, MORE, LogContrast, LogContrastConfig
-from streams.view import AttemptWindow
 
 RANKS = 8
 ALL = list(range(RANKS))

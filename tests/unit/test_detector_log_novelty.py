@@ -6,8 +6,9 @@ import msgspec
 from detection_support import at, closed, new_view, run, stepping
 
 from schemas.results import Anomaly, SuspiciousTemplate
+from streams.attempt_window import AttemptWindow
 from streams.detectors.log_novelty import LogNovelty, LogNoveltyConfig
-from streams.view import AttemptWindow, HealthyContrast, NovelTemplate
+from streams.library.healthy_contrast import HealthyContrast, NovelTemplate
 
 
 def novel(text: str, second: float = 3, *ranks: int) -> NovelTemplate:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Anomaly, Window
+from streams.attempt_window import AttemptWindow
 from streams.detectors.log_sequence import KEPT_PAIRS, MOST_LINES, LogSequence, LogSequenceConfig
-from streams.view import AttemptWindow
 
 RANKS = 8
 ALL = list(range(RANKS))

@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.log_shift import FLOOD, NEW, LogShift, LogShiftConfig
-from streams.view import AttemptWindow
 
 ALL = list(range(8))
 RETRY = "shard 00412: read retry 3 after 30 s"

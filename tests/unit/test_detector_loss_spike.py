@@ -11,8 +11,8 @@ import pytest
 from detection_support import at, closed, named, new_view, run, series, summary
 
 from schemas.results import Anomaly, Series
+from streams.attempt_window import AttemptWindow
 from streams.detectors.loss_spike import LossSpike, LossSpikeConfig
-from streams.view import AttemptWindow
 
 Values = Sequence[float | None]
 

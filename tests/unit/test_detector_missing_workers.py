@@ -9,8 +9,8 @@ import pytest
 from detection_support import at, closed, ended, gauge, healthy, named, new_view, run, stepping, summary
 
 from schemas.results import Anomaly, Exit
+from streams.attempt_window import AttemptWindow
 from streams.detectors.missing_workers import MissingWorkers
-from streams.view import AttemptWindow
 
 RANKS = 8
 NODES = [f"node{number:02d}" for number in range(4)]

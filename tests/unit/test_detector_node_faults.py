@@ -14,10 +14,10 @@ from streams_support import run as through
 from schemas.events import Log
 from schemas.identity import Identity
 from schemas.results import Anomaly, Incident, Window
+from streams.attempt_window import Fault
 from streams.detectors.node_faults import NodeFaults
 from streams.lines.devices import device_of, pci_of, tells_device
 from streams.lines.signature import fold
-from streams.view import Fault
 
 XID = "NVRM: Xid (PCI:0000:{}:00): {}, pid={}, name=python3, Ch 00000008"
 KILLED = "Out of memory: Killed process {} (python3) total-vm:1kB, anon-rss:1kB, file-rss:0kB"

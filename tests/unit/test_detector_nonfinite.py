@@ -8,8 +8,8 @@ import pytest
 from detection_support import closed, named, new_view, run, series, stepping, summary
 
 from schemas.results import Anomaly, Series
+from streams.attempt_window import AttemptWindow
 from streams.detectors.nonfinite import Nonfinite
-from streams.view import AttemptWindow
 
 NAN, INF = float("nan"), float("inf")
 

@@ -9,8 +9,8 @@ from detection_support import at, closed, new_view, run, summary
 
 from schemas.results import Anomaly, PlatformAlert, Window
 from streams.alert_words import area_of, layer_of, said_place, says_node_gone
+from streams.attempt_window import Alarm, AttemptWindow
 from streams.detectors.platform_alerts import MOST_A_WINDOW, PlatformAlerts
-from streams.view import Alarm, AttemptWindow
 
 
 def alert(second: float = 3, **fields: Any) -> PlatformAlert:

@@ -12,8 +12,8 @@ from detection_support import at, closed, identity, named, new_view, run, summar
 
 from schemas.events import OTHERS
 from schemas.results import Anomaly, FunctionKind, FunctionShare, Sketch
+from streams.attempt_window import AttemptWindow
 from streams.detectors.profile_outlier import ProfileOutlier
-from streams.view import AttemptWindow
 
 KINDS: dict[str, FunctionKind] = {
     "augment": "python",

@@ -31,8 +31,8 @@ from detection_support import (
 
 from schemas.events import Frame
 from schemas.results import Anomaly, StackSpan
+from streams.attempt_window import AttemptWindow
 from streams.detectors.stack_minority import StackMinority
-from streams.view import AttemptWindow
 
 RANKS = 8
 ELSEWHERE = [Frame("<module>", "/workspace/train2.py", 70), Frame("evaluate", "/workspace/train2.py", 44)]

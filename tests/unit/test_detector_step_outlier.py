@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.step_outlier import StepOutlier, StepOutlierConfig
 from streams.robust import Bounds, contrast
-from streams.view import AttemptWindow
 
 STEPS = 10
 Values = Callable[[int, int], float | None]

@@ -22,8 +22,8 @@ from detection_support import (
 )
 
 from schemas.results import Anomaly, Exit, Stop
+from streams.attempt_window import AttemptWindow
 from streams.detectors.worker_exit import WorkerExit
-from streams.view import AttemptWindow
 
 RANKS = 8
 REQUEST = {"signal": "SIGTERM", "requested": True}

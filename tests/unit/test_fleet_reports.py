@@ -12,12 +12,13 @@ from streams_support import BASE, SECOND, at, worker
 from schemas.fleet import FleetReport, StorageComplaint
 from schemas.identity import NO_JOB, Identity
 from schemas.results import Incident, Scope, SignatureCount, Suspect, SuspiciousTemplate, Window
+from streams.attempt_window import AttemptWindow
 from streams.fleet import storage
 from streams.fleet.storage import complaints_of, storage_of
 from streams.lines.facts import facts_of
 from streams.stages.fleet_reports import MOST_PLACES, Reporter, ReporterState, pointed_at, reported
 from streams.state import written
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 WINDOW = 10 * SECOND
 

@@ -8,10 +8,11 @@ import msgspec
 from detection_support import ALL_REDUCE, GETITEM, LOADER_WAIT, OWN, TORCH, closed, healthy, new_view, stack, still
 
 from schemas.events import Frame
+from streams.attempt_window import AttemptWindow
 from streams.folding import folded, unfold
 from streams.stacks import MOST_SPANS
 from streams.state import written
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 NATIVE = [*ALL_REDUCE, Frame("ncclAllReduce", f"{TORCH}/lib/libnccl.so.2")]
 RANKS = 6

@@ -12,12 +12,14 @@ from detection_support import anomaly, at, closed, ended, healthy, new_view, ser
 from schemas.events import Frame
 from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
+from streams.attempt_window import AttemptWindow
 from streams.incidents import book
 from streams.incidents.book import KEPT_SUPPORT, IncidentBook
 from streams.incidents.evidence import SHOWN_SUPPORT
 from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState
 from streams.incidents.situation import QUIET_WINDOWS
-from streams.view import AttemptView, AttemptWindow, HealthyContrast
+from streams.library.healthy_contrast import HealthyContrast
+from streams.view import AttemptView
 
 RANKS = 8
 ALL = list(range(RANKS))

@@ -23,6 +23,7 @@ from detection_support import (
 
 from schemas.codec import encode
 from schemas.results import Anomaly, Incident, Window
+from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
 from streams.incidents.book import IncidentBook
 from streams.incidents.flaps import MOST_RESTED
@@ -31,7 +32,7 @@ from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, IncidentBookSta
 from streams.incidents.recurrence import MOST_PAST
 from streams.stages import attempt, observing
 from streams.stages.jobs import JobKeeper, JobState
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 MOST_BYTES = 1_000_000
 """What a record of the topic may take, at least."""

@@ -17,7 +17,8 @@ from streams.groups import groups_of, stages_of
 from streams.incidents.decision import Decision, Reason
 from streams.incidents.next_step import next_step
 from streams.incidents.scope import MOST_LISTED, is_port, said_more, said_place, scope_of
-from streams.view import AttemptView, Member
+from streams.member import Member
+from streams.view import AttemptView
 
 SWITCHES = {"node00": "s0.leaf0", "node01": "s0.leaf0", "node02": "s0.leaf1", "node03": "s0.leaf1"}
 GRID = {"pp": 2, "dp": 2, "tp": 2}

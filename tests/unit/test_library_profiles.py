@@ -16,13 +16,13 @@ from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, Library
 from schemas.results import Anomaly, FunctionShare, Sketch
 from streams.detectors.profile_contrast import ProfileContrast
 from streams.library.file import library_in, text_of
+from streams.library.healthy_contrast import HealthyContrast
 from streams.library.known import Known
 from streams.library.learning import learned
 from streams.library.profiles import Difference, differences, summed_up
 from streams.library.record import MOST_FUNCTIONS, LibraryError, checked, made, merged
 from streams.log.memory import MemoryLog
 from streams.profiles import Key
-from streams.view import HealthyContrast
 
 GPU: Key = ("gpu", "gemm")
 LOAD: Key = ("python", "load")

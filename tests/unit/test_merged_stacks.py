@@ -30,10 +30,11 @@ from schemas.identity import ranks_of
 from schemas.results import MergedStacks, StackSpan, Window
 from schemas.topics import TOPICS
 from streams.incidents.stacks_seen import TOLD_CLASSES, apart, told_classes
+from streams.member import Member
 from streams.merged_stacks import merged_stacks, what_it_says
 from streams.stacks import spans_of
 from streams.stall import Stall
-from streams.view import AttemptView, Member
+from streams.view import AttemptView
 
 STALL = Stall(since=at(9), silence=30 * S, step=S, iteration=10, phase="train", critical=True, settled=at(11))
 HERE = "all_reduce (distributed_c10d.py:3252) under train2.py:105"

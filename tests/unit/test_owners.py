@@ -7,8 +7,9 @@ import pytest
 from detection_support import summary
 
 from schemas.results import Window
+from streams.member import Member
 from streams.stages.owners import devices_of, users_of
-from streams.view import AttemptView, Member
+from streams.view import AttemptView
 
 A, B = "0000:0a:00.0", "0000:1b:00.0"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from detection_support import identity, new_view
 
+from streams.member import Member
 from streams.places import each_by_position, replica_elsewhere, replicas_elsewhere
-from streams.view import Member
 
 
 @pytest.mark.parametrize("known", [("dp", "pp"), ("dp",), ("pp",), ()])

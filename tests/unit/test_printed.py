@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from detection_support import JOB, closed, identity, printed, summary
 
+from streams.attempt_window import AttemptWindow
 from streams.printed import Printed
 from streams.templates import TemplateBook, TemplateState
-from streams.view import AttemptWindow
 
 READ, BAR = "shard 1 is read", "4%|▌   | 12/300 [00:12<01:20, 3.2it/s]"
 

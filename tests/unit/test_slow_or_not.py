@@ -13,11 +13,11 @@ from detection_support import closed, identity, named, new_view, run, series, su
 from timed_steps import Values, windows
 
 from schemas.results import Anomaly
+from streams.attempt_window import AttemptWindow
 from streams.detectors.step_outlier import StepOutlier
 from streams.series_table import series_table
 from streams.state import written
 from streams.steps import StepColumns, StepTable
-from streams.view import AttemptWindow
 
 PIPELINE = {"pp": 2, "dp": 8, "tp": 1, "cp": 1}
 TENSOR = {"pp": 1, "dp": 8, "tp": 4, "cp": 1}

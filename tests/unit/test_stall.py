@@ -21,8 +21,8 @@ from detection_support import (
     summary,
 )
 
+from streams.attempt_window import AttemptWindow
 from streams.stall import Stall, StallRule, frozen, stall_of
-from streams.view import AttemptWindow
 
 RANKS = 4
 FROZEN: dict[str, Any] = {"gauges": [gauge("cpu_percent", 0.1), gauge("ctx_switches", 7, first=5, last=8)]}

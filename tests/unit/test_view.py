@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 
 from schemas.identity import Identity
 from schemas.results import Series, Window
+from streams.attempt_window import AttemptWindow
 from streams.iterations import ProgressClock
-from streams.view import AttemptView, AttemptWindow
+from streams.view import AttemptView
 
 
 def seen(*windows: AttemptWindow) -> AttemptView:
