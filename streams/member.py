@@ -167,6 +167,11 @@ class Member(msgspec.Struct, kw_only=True, gc=False):
         """The pid of the rank's own process, the trainer, where known."""
         return max((pid for pid, kind in self.pids.items() if kind == "trainer"), default=None)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether a launcher has said that it ended or was ended, or its process was last seen dead."""
+        return self.exit is not None or self.requested is not None or self.zombie is not None
+
 
 def first_seen(summary: Window) -> Member:
     """A rank that had not been seen before the window."""

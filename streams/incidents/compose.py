@@ -12,6 +12,7 @@ from streams.incidents.clocks import said_clocks
 from streams.incidents.decision import Decision, Reason, worst
 from streams.incidents.evidence import evidence_of, support_of
 from streams.incidents.next_step import next_step
+from streams.incidents.resolution import goes_on
 from streams.incidents.scope import scope_of
 from streams.incidents.wording import said_decision
 from streams.view import AttemptView
@@ -62,7 +63,7 @@ def compose(
     """
     ranks = [suspect.rank for suspect in decision.suspects if suspect.rank is not None]
     return Incident(
-        **_decided(view, decision, anomalies),
+        **_decided(view, decision, anomalies, resolution),
         **_unseen(view, anomalies, ranks, unavailable),
         id=incident_id,
         revision=revision,
@@ -81,7 +82,7 @@ def compose(
     )
 
 
-def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -> dict[str, Any]:
+def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly], resolution: str) -> dict[str, Any]:
     """The fields that the decision gives."""
     scope = scope_of(view, decision)
     return {
@@ -89,7 +90,7 @@ def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) ->
         "summary": said_decision(decision, scope),
         "scope": scope,
         "clocks": said_clocks(view, decision, scope),
-        "next_step": next_step(decision, scope),
+        "next_step": next_step(decision, scope, ended=_have_ended(view, decision, resolution)),
         "phase": anomalies[0].phase,
         "symptom": decision.symptom,
         "area": decision.area,
@@ -100,6 +101,14 @@ def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) ->
         "suspects": decision.suspects,
         "victims": Ranks(ranks=rank_ranges(decision.victims)),
     }
+
+
+def _have_ended(view: AttemptView, decision: Decision, resolution: str) -> bool:
+    """Whether those who are named no longer run; of all where nobody is."""
+    if resolution and not goes_on(resolution):
+        return True
+    named = [view.members.get(one.rank) for one in decision.suspects if one.rank is not None]
+    return bool(view.members) and all(one is not None and one.has_ended for one in named or view.members.values())
 
 
 def _unseen(view: AttemptView, anomalies: list[Anomaly], named: list[int], unavailable: bool) -> dict[str, Any]:

@@ -29,6 +29,22 @@ _OF_NOBODY: dict[Symptom, str] = {
     "hang": "take stacks and flight-recorder dumps of all ranks at once; the missing ones matter most",
     "crash": "read the first error of each rank, and look for what changed for all: code, configuration, data",
 }
+_GONE = "look whether the suspect's process still runs on {where}, and read its last lines and the kernel log"
+_OF_END: dict[Reason, str] = {
+    Reason.OWN_DEATH: "read the kernel log of {where} around the onset for what killed it, and its last lines",
+    Reason.LEFT_EARLY: "read its last lines and its exit code: it ended without an error, and others wait for it",
+    Reason.VANISHED: _GONE,
+    Reason.SILENT_ONE: _GONE,
+    Reason.PROCESS_STOPPED: "find out on {where} who stopped the suspect's process; it goes on once it is continued",
+    Reason.ONE_NODE: "find out what ended the suspects on node {name}: kernel log, scheduler, a health check, a person",
+}
+"""Where the process of a suspect has ended or is stopped, and nothing tells of which side that is."""
+_STANDS = "look at what the suspect waits for at the place where its stack shows it; its peers wait for it"
+_ENDED = "read the suspect's last lines and how it ended: it is gone, so its stacks can no longer be taken"
+_ALL_ENDED = (
+    "read the first error of each rank; where they stood can no longer be seen, so have stacks and flight-recorder "
+    "dumps taken before such a job is stopped"
+)
 _FLEET = "look at what these jobs share: nodes, switches, storage, and what was changed for all of them"
 _XID = re.compile(r"\bXid (?:\([^)\n]{1,40}\): |is )(\d{1,4})\b")
 _ACTIONS = {
@@ -42,20 +58,36 @@ _ACTIONS = {
 _OF_STEPS = frozenset({"slowdown", "numerics"})
 
 
-def next_step(decision: Decision, scope: Scope) -> str:
-    """What staff do first, in one sentence."""
-    faulty = bool(decision.places) and not decision.suspects and decision.reason is not Reason.DEVICE_MEMORY_GROWS
-    if faulty:
+def next_step(decision: Decision, scope: Scope, *, ended: bool = False) -> str:
+    """What staff do first, in one sentence; ``ended``: those whom it concerns no longer run, so no stacks are left."""
+    if decision.suspects or decision.area == "configuration":
+        return _of_suspects(decision, scope, ended=ended)
+    if decision.places and decision.reason is not Reason.DEVICE_MEMORY_GROWS:
         return _of_fault(decision, scope)
-    if not decision.suspects and decision.area != "configuration":
-        return _OF_NOBODY.get(decision.symptom, _OF_NOBODY["hang"])
+    if decision.symptom == "hang" and ended:
+        return _ALL_ENDED
+    return _OF_NOBODY.get(decision.symptom, _OF_NOBODY["hang"])
+
+
+def _of_suspects(decision: Decision, scope: Scope, *, ended: bool) -> str:
+    """By the vendor, else by how they ended, else by their place, else by the side that it is of."""
     if action := _vendor_says(decision):
         return f"run the hardware checks of {_devices(scope)}; {action}"
-    placed = _of_place(decision, scope)
-    if placed:
+    if decision.area == "unknown" and decision.reason in _OF_END:
+        return _OF_END[decision.reason].format(where=_of_nodes(scope), name=scope.name)
+    if placed := _of_place(decision, scope):
         return placed
     area = "collectives" if (decision.symptom, decision.area) == ("hang", "code") else decision.area
-    return _OF_AREA.get(area, "take stacks of the suspect and one of its peers and compare them")
+    return _OF_AREA.get(area) or _of_unknown(decision, ended=ended)
+
+
+def _of_unknown(decision: Decision, *, ended: bool) -> str:
+    """Where nothing tells of which side it is: by what is known of the suspect."""
+    if decision.symptom == "numerics":
+        return "check the inputs and the device of the suspect around the onset: it shows it by itself"
+    if decision.reason is Reason.OUTSIDE_COMMUNICATION:
+        return _STANDS
+    return _ENDED if ended else "take stacks of the suspect and one of its peers and compare them"
 
 
 def _of_place(decision: Decision, scope: Scope) -> str:
@@ -83,9 +115,12 @@ def _of_fault(decision: Decision, scope: Scope) -> str:
         return _of_port(scope)
     if action := _vendor_says(decision):
         return f"run the hardware checks of {_devices(scope)} before it is used again; {action}"
-    where = f"node {said_some(scope.nodes)}" if scope.nodes else "the nodes"
+    if len(scope.nodes) != 1:
+        where = f"nodes {said_some(scope.nodes)}" if scope.nodes else "all nodes"
+        more = "run the hardware checks of what they name" if decision.area == "hardware" else "compare them"
+        return f"read the kernel logs of {where} around the onset and {more} before the job is started again"
     more = "run its hardware checks" if decision.area == "hardware" else "compare it with the other nodes"
-    return f"read the kernel log of {where} around the onset and {more} before it is used again"
+    return f"read the kernel log of node {scope.nodes[0]} around the onset and {more} before it is used again"
 
 
 def _of_port(scope: Scope) -> str:

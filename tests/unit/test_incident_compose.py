@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from detection_support import anomaly, at, closed, identity, new_view, situation, summary
 
-from schemas.results import Anomaly, Incident, Scope, Suspect
+from schemas.results import Anomaly, Exit, Incident, Scope, Suspect
 from streams.incidents.blame import decide
 from streams.incidents.compose import compose
 from streams.incidents.evidence import evidence_of
+from streams.incidents.resolution import Resolution
 from streams.incidents.scope import said_place, scope_of
 from streams.incidents.wording import said_symptom
 from streams.view import AttemptView
@@ -189,11 +190,37 @@ def test_a_scope_is_said_in_words(scope: Scope, said: str) -> None:
         ([anomaly("after_reduction")], "learning rate"),
         ([anomaly("many_slow")], "nobody is to be moved"),
         ([anomaly("no_iteration")], "all ranks at once"),
-        ([anomaly("own_death", [4])], "compare"),
+        ([anomaly("own_death", [4])], "kernel log of node02"),
+        ([anomaly("never_enqueued", [4])], "compare"),
+        ([anomaly("outside_communication", [5])], "what the suspect waits for"),
+        ([anomaly("vanished", [4], symptom="crash")], "still runs on node02"),
     ],
 )
 def test_the_next_step_follows_the_scope_and_the_area(anomalies: list[Anomaly], words: str) -> None:
     assert words in composed(anomalies).next_step
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "before", "after"),
+    [
+        ([anomaly("never_enqueued", [4])], "take stacks of the suspect", "it is gone"),
+        ([anomaly("no_iteration")], "take stacks and flight-recorder dumps", "no longer be seen"),
+        ([anomaly("outside_communication", [5], area="data")], "data loader", "data loader"),
+        ([anomaly("many_slow")], "nobody is to be moved", "nobody is to be moved"),
+    ],
+)
+def test_stacks_are_only_to_be_taken_of_who_still_runs(anomalies: list[Anomaly], before: str, after: str) -> None:
+    alive, some, dead = view(), view(), view()
+    some.members[0].zombie = at(50)
+    for number, member in enumerate(dead.members.values()):
+        if number % 2:
+            member.requested = at(50)
+        else:
+            member.exit = Exit(time=at(50), pid=7, code=1)
+    assert all(before in composed(anomalies, seen).next_step for seen in (alive, some))
+    assert after in composed(anomalies, dead).next_step
+    for resolution, words in ((Resolution.SUPERSEDED, after), (Resolution.ITERATES, before)):
+        assert words in composed(anomalies, alive, resolution=resolution.value).next_step
 
 
 @pytest.mark.parametrize(("grounds", "suspects", "symptom"), [("node_fault", [], "fault"), ("own_error", [3], "error")])

@@ -217,6 +217,12 @@ def test_the_scope_covers_every_suspect_and_nothing_smaller_would(
         ),
         ({}, [], [("node01", "mlx5_2:1")], {"area": "network"}, "port counters of mlx5_2:1 on node01"),
         ({}, [], [("node01", "")], {"area": "hardware"}, "kernel log of node node01"),
+        ({}, [], [("node01", ""), ("node02", "")], {"area": "hardware"}, "kernel logs of nodes node01, node02"),
+        ({}, [], [("", "")], {"area": "hardware"}, "kernel logs of all nodes"),
+        ({}, [4, 5], [], {"area": "unknown", "reason": Reason.ONE_NODE}, "what ended the suspects on node node02"),
+        ({}, [5], [], {"area": "unknown", "reason": Reason.LEFT_EARLY, "symptom": "hang"}, "exit code"),
+        ({}, [5], [], {"area": "unknown", "reason": Reason.PROCESS_STOPPED, "symptom": "hang"}, "once it is continued"),
+        ({}, [5], [], {"area": "unknown", "reason": Reason.OWN_SERIES, "symptom": "numerics"}, "inputs and the device"),
         (
             {},
             [],
