@@ -127,7 +127,7 @@ def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
 
 def _run_diagnose(arguments: argparse.Namespace) -> int:
     from producers.recording import read_recording
-    from rankwatch import diagnose, library, page, text
+    from rankwatch import diagnose, library, page, terminal, text
     from rankwatch.progress import watching, working
     from rankwatch.silence_files import read_silences
 
@@ -135,7 +135,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     _check_address(arguments.clickhouse)
     silences = () if arguments.silences is None else read_silences(arguments.silences)
     healthy = library.given(arguments.baseline, arguments.library)
-    out, errors = text.console(), text.console(stderr=True)
+    out, errors = terminal.console(), terminal.console(stderr=True)
     with working(errors, "reading"):
         recording = read_recording(arguments.folder)
     with watching(out, errors, *recording.span, feed=False) as watch:
@@ -188,11 +188,11 @@ def _store(found: Diagnosis, dsn: str) -> None:
 
 def _run_demo(arguments: argparse.Namespace) -> int:
     from producers.recording import read_recording
-    from rankwatch import demo, diagnose, text
+    from rankwatch import demo, diagnose, terminal, text
     from rankwatch.progress import watching
 
     _check_address(arguments.clickhouse)
-    out, errors = text.console(), text.console(stderr=True)
+    out, errors = terminal.console(), terminal.console(stderr=True)
     with demo.bundled_recording() as folder:
         recording = read_recording(folder)
     out.print(f"streaming job {recording.job}, recorded from torchrun with 8 ranks on 4 nodes\n")

@@ -31,7 +31,8 @@ from rankwatch.pulse import Pulse, Repeated
 from rankwatch.signals import stopping
 from rankwatch.silenced import SilencedFeed, dimmed, silence_json
 from rankwatch.silences import now_ns
-from rankwatch.text import console, printable, stack_lines
+from rankwatch.terminal import console, printable, put
+from rankwatch.text import stack_lines
 from rankwatch.text_fleet import fleet_lines, is_fleet
 from schemas.entries import read_entry
 from schemas.meta import WATCHDOG, MetaAlert
@@ -163,7 +164,7 @@ class Feed:
             self._print(meta_line(alert))
 
     def _print(self, line: Text) -> None:
-        self._out.print(line)
+        put(self._out, line)
 
     @staticmethod
     def _print_json(kind: str, value: dict[str, Any]) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from rankwatch.text import COLOUR, how_sure, others, printable, since, suspect_line, where
+from rankwatch.terminal import printable
+from rankwatch.text import COLOUR, how_sure, others, since, where
 from rankwatch.text_fleet import is_fleet, whose
+from rankwatch.text_ranks import with_few_ranks
+from rankwatch.text_suspects import suspect_lines
 from schemas.meta import MetaAlert
 from schemas.results import Incident, Notice
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
@@ -27,13 +30,13 @@ def incident_line(incident: Incident, adopted: Notice | None) -> Text:
         f"{whose(incident)}: {what}, area {incident.area}",
         "the whole job; no rank is named" if _of_all(incident) else where(incident),
         f"since {since(incident)}",
-        *(f"suspect {suspect_line(one)}" for one in incident.suspects),
+        *(f"suspect {line}" for line in suspect_lines(incident)),
         *(f"{label} {ranks}" for label, ranks in others(incident)),
         how_sure(incident).rpartition("; area")[0],
         said_recurrence(incident.recurs),
         f"next: {incident.next_step}",
     ]
-    line.append("  " + printable("; ".join(part for part in parts if part)))
+    line.append("  " + printable(with_few_ranks("; ".join(part for part in parts if part))))
     if adopted is not None:
         line.append(f"  [adopts the early notice of {moment(adopted.time)}]", style="bold")
     if incident.status == "resolved":

@@ -9,7 +9,7 @@ from pathlib import Path
 from rankwatch.deployments import deployment_of
 from rankwatch.diagnose import diagnose
 from rankwatch.errors import UsageError
-from rankwatch.text import printable
+from rankwatch.terminal import printable
 from rankwatch.text_library import said_job
 from schemas.library import Library
 from streams.library.file import read_library, write_library

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 from rankwatch.diagnose import Diagnosis
 from rankwatch.silenced import silence_facts
+from rankwatch.terminal import printable
 from rankwatch.text import (
     AXES,
     how_sure,
     jobs_line,
     others,
-    printable,
     since,
     stack_lines,
-    suspect_lines,
     what,
     where,
     who_prints,
 )
 from rankwatch.text_compared import comparisons_html
 from rankwatch.text_fleet import fleet_facts
+from rankwatch.text_suspects import suspect_lines
 from schemas.results import Anomaly, Incident
 from streams.compared import comparisons
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from rankwatch.diagnose import Watch
+from rankwatch.terminal import put
 from rankwatch.text import headline
 from schemas.results import Incident
 from streams.report import moment
@@ -36,6 +37,6 @@ def watching(out: Console, bar: Console, first: int, last: int, *, feed: bool) -
         def watch(time: int, revisions: list[Incident]) -> None:
             progress.update(task, completed=min(time, last) - first, description=moment(time)[11:19])
             for incident in revisions if feed else ():
-                out.print(headline(incident))
+                put(out, headline(incident))
 
         yield watch

@@ -10,7 +10,8 @@ from rankwatch.deployments import deployment_of
 from rankwatch.errors import UsageError
 from rankwatch.outages import outages_told
 from rankwatch.progress import watching
-from rankwatch.text import console, print_unused, printable
+from rankwatch.terminal import console, printable
+from rankwatch.text import print_unused
 from schemas.identity import NO_JOB
 from streams.config import StreamConfig
 from streams.ending import say

@@ -17,7 +17,7 @@ from rankwatch.deployments import deployment_of
 from rankwatch.errors import UsageError
 from rankwatch.silence_files import read_silences, write_silences
 from rankwatch.silences_arguments import OWN
-from rankwatch.text import printable
+from rankwatch.terminal import printable
 from rankwatch.times import parse_time
 from schemas.identity import shortened
 from schemas.ids import stable_id

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from producers.recording import Recording, read_recording
 from producers.workers import NO_RANK
-from rankwatch import diagnose, text
+from rankwatch import diagnose, terminal
 from rankwatch.errors import UsageError
 from rankwatch.progress import watching
 from rankwatch.stackviews import files, folded
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--out names no folder; without it the files go into JOB-stacks in the current folder")
     recording = read_recording(arguments.folder)
     job = _job(recording, arguments.folder, arguments.job)
-    out, errors = text.console(), text.console(stderr=True)
+    out, errors = terminal.console(), terminal.console(stderr=True)
     with watching(out, errors, *recording.span, feed=False) as watch:
         found = diagnose.run(recording, until=at, watch=watch)
     attempts = attempts_of(recording, found.log, job)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(out: Console, lines: Iterable[str]) -> None:
     for line in lines:
-        out.print(text.printable(shortened(line, LONGEST_LINE)))
+        out.print(terminal.printable(shortened(line, LONGEST_LINE)))
 
 
 def _texts(shown: list[Attempt], pictures: list[Picture], formats: list[str]) -> dict[str, str]:
@@ -80,7 +80,9 @@ def _job(recording: Recording, folder: Path, asked: str | None) -> str:
     if not jobs:
         raise UsageError(f"no stacks in {folder}; {READ}")
     if asked is not None and asked not in jobs:
-        raise UsageError(text.printable(f"no stacks of job {asked} in {folder}; there are some of {', '.join(jobs)}"))
+        raise UsageError(
+            terminal.printable(f"no stacks of job {asked} in {folder}; there are some of {', '.join(jobs)}")
+        )
     return jobs[0] if asked is None else asked
 
 
@@ -91,13 +93,13 @@ def _attempts(recording: Recording, job: str, attempts: list[Attempt], asked: st
         reasons = "; ".join(f"{_stacks(count)}: {reason}" for reason, count in counted.items())
         # A name does not help where something contradicts it.
         hint = "; a name such as rank3.txt would" if NO_RANK in counted else ""
-        raise UsageError(text.printable(f"nothing tells whose the stacks of job {job} are ({reasons}){hint}"))
+        raise UsageError(terminal.printable(f"nothing tells whose the stacks of job {job} are ({reasons}){hint}"))
     if asked is None:
         return newest(attempts)
     found = [one for one in attempts if asked in (one.name, one.name.rpartition("/")[2])]
     if not found:
         names = ", ".join(one.name for one in attempts)
-        raise UsageError(text.printable(f"no stacks of attempt {asked}; there are some of {names}"))
+        raise UsageError(terminal.printable(f"no stacks of attempt {asked}; there are some of {names}"))
     return found
 
 
@@ -128,11 +130,11 @@ def _nothing(job: str, attempt: Attempt, taken: Chosen, at: int | None) -> str:
         if times:
             span = f"the first is of {moment(times[0])}, the last of {moment(times[-1])}"
             if not any(at - REACH_NS <= time <= at for time in times):
-                return text.printable(f"{whose} lies{when}; {span}")
+                return terminal.printable(f"{whose} lies{when}; {span}")
             when += f"; {span}"
     failures = sorted({sample.failure for sample in taken.samples} - {NO_FRAMES, OTHER_TIMES})
     why = f"; {', '.join(failures[:MOST_REASONS])}" if failures else ""
-    return text.printable(f"{whose} shows frames{when}{why}")
+    return terminal.printable(f"{whose} shows frames{when}{why}")
 
 
 def _when(taken: Chosen, at: int | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -12,10 +12,14 @@ from producers.recording import Inputs
 from producers.times import EARLIEST, HOUR
 from rankwatch.diagnose import Diagnosis
 from rankwatch.silenced import silence_facts
+from rankwatch.terminal import printable, put, put_facts
 from rankwatch.text_compared import print_comparisons
 from rankwatch.text_fleet import fleet_facts, is_fleet, whose
 from rankwatch.text_job import job_line
-from schemas.results import Anomaly, Axis, Incident, Suspect, SuspiciousTemplate
+from rankwatch.text_ranks import with_few_ranks
+from rankwatch.text_series import Block, blocks_of, other_lines
+from rankwatch.text_suspects import suspect_lines
+from schemas.results import Anomaly, Axis, Incident, SuspiciousTemplate
 from streams.compared import comparisons
 from streams.incidents.resolution import said_recurrence, said_resolution, said_status
 from streams.incidents.scope import said_more, said_place, said_ranks_of
@@ -27,48 +31,63 @@ COLOUR = {"critical": "bold red", "warning": "bold yellow", "info": "cyan"}
 AXES: dict[Axis, str] = {"space": "unlike its peers", "time": "unlike before", "cross-job": "unlike healthy jobs"}
 """What a template stands out against, in words."""
 SHOWN_UNUSED = 20
-SHOWN_SUSPECTS = 16
-
-
-def printable(text: str) -> str:
-    """The text on one line without control characters: a log line must not steer the terminal."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        # It would end the program with 1, which means something else here.
-        raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
-
-
-def console(*, stderr: bool = False) -> Console:
-    """A console that colours on terminals only and obeys NO_COLOR; pipes get unwrapped lines."""
-    return _Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+SHOWN_BLOCKS = 20
+"""So many incidents are told whole; a series is one."""
 
 
 def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
     """The whole report."""
     inputs = diagnosis.inputs
-    out.print(f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
+    put(out, f"{jobs_line(diagnosis)}: {inputs.records} records from {inputs.files} files, run {diagnosis.run_id}")
     if known := job_line(diagnosis.description):
-        out.print(printable(f"known of the job: {known}"))
-    out.print(printable(f"judged by: {said(judged(diagnosis.log))}"))
+        put(out, f"known of the job: {known}")
+    put(out, f"judged by: {said(judged(diagnosis.log))}")
     if diagnosis.until is not None:
-        out.print(f"seen up to {moment(diagnosis.until)}")
+        put(out, f"seen up to {moment(diagnosis.until)}")
     if diagnosis.library is not None:
-        out.print(f"held against library {diagnosis.library.label}")
-    fleet, silenced = diagnosis.fleet, diagnosis.silenced
-    for incident in diagnosis.incidents:
-        out.print()
-        several = len(diagnosis.jobs) > 1 or incident.job != diagnosis.recording.job
-        first = [*fleet_facts(incident, fleet, several=several), *silence_facts(silenced.get(incident.id))]
-        print_incident(out, incident, first)
-    if not diagnosis.incidents:
-        out.print("no incident")
+        put(out, f"held against library {diagnosis.library.label}")
+    if count := said_count(diagnosis.incidents):
+        put(out, count)
+    _print_blocks(out, diagnosis)
     print_differences(out, differences(diagnosis.log), jobs=len(diagnosis.jobs) > 1)
     beside = comparisons(diagnosis.log)
-    print_comparisons(out, beside, _wrapped, several=len(beside) > 1)
+    print_comparisons(out, beside, several=len(beside) > 1)
     print_unused(out, inputs)
+
+
+def said_count(incidents: Sequence[Incident]) -> str:
+    """How many incidents there are, by severity; empty for one, which speaks for itself."""
+    if len(incidents) < 2:
+        return "" if incidents else "no incident"
+    counts = Counter[str](one.severity for one in incidents)
+    told = ", ".join(f"{counts[severity]} {severity}" for severity in COLOUR if counts[severity])
+    return f"{len(incidents)} incidents, the most important first: {told}"
+
+
+def _print_blocks(out: Console, diagnosis: Diagnosis) -> None:
+    """The incidents, each series as one block; of very many the first are told whole, the others in a line each."""
+    fleet, silenced = diagnosis.fleet, diagnosis.silenced
+    blocks = blocks_of(diagnosis.incidents, lambda one: (fleet.of(one), one.id in silenced))
+    for block in blocks[:SHOWN_BLOCKS]:
+        out.print()
+        one = block.whole
+        several = len(diagnosis.jobs) > 1 or one.job != diagnosis.recording.job
+        first = [*fleet_facts(one, fleet, several=several), *silence_facts(silenced.get(one.id))]
+        print_incident(out, one, first, block.others)
+    if len(blocks) > SHOWN_BLOCKS:
+        out.print()
+        put(out, f"{len(blocks) - SHOWN_BLOCKS} more, which --format html shows whole:")
+    for block in blocks[SHOWN_BLOCKS:]:
+        put(out, f"  {_short(block)}")
+
+
+def _short(block: Block) -> str:
+    """An incident in a line that tells no evidence."""
+    one = block.whole
+    again = f", and {len(block.others)} like it" if block.others else ""
+    place = where(one)
+    job = "" if place.startswith(whose(one)) else f"{whose(one)}, "
+    return f"{one.severity.upper()}  {what(one)}  {job}{place}, since {since(one)}{again}  {one.id}"
 
 
 def print_differences(out: Console, found: list[Anomaly], *, jobs: bool = False) -> None:
@@ -79,9 +98,7 @@ def print_differences(out: Console, found: list[Anomaly], *, jobs: bool = False)
     out.print(Text("profiles also show, as information", style="bold"))
     for one in found:
         whose = f"job {one.job}: " if jobs else ""
-        for line in (f"{whose}{one.text}  ({AXES[one.axis]})", f"    {one.peers}"):
-            for part in _wrapped(out, printable(line)):
-                out.print(f"  {part}")
+        put_facts(out, [("", f"{whose}{one.text}  ({AXES[one.axis]})"), ("", f"    {one.peers}")])
 
 
 def jobs_line(diagnosis: Diagnosis) -> str:
@@ -90,30 +107,26 @@ def jobs_line(diagnosis: Diagnosis) -> str:
     return printable(f"job{'s' if len(jobs) > 1 else ''} {', '.join(jobs)}")
 
 
-def print_incident(out: Console, incident: Incident, first: Sequence[tuple[str, str]] = ()) -> None:
-    """One incident as a card; ``first`` are the labels and lines that come before all others."""
+def print_incident(
+    out: Console,
+    incident: Incident,
+    first: Sequence[tuple[str, str]] = (),
+    others: Sequence[Incident] = (),
+) -> None:
+    """One incident as a card; ``first`` are the labels and lines that come before all others.
+
+    ``others`` are those of its series, of which is told what differs.
+    """
     title = Text()
     title.append(incident.severity.upper(), style=COLOUR[incident.severity])
     title.append(f"  {what(incident)}", style="bold")
     title.append(f"  {incident.verdict}, {said_status(incident.resolution)}")
     title.append(f"  {incident.id} revision {incident.revision}", style="dim")
-    out.print(title)
-    for label, line in [*first, *_lines(incident)]:
-        for number, part in enumerate(_wrapped(out, printable(line))):
-            row = Text(f"  {'' if number else label:<11}", style="dim")
-            row.append(part, style="default")
-            out.print(row)
+    put(out, title)
+    put_facts(out, ((label, with_few_ranks(line)) for label, line in (*first, *_lines(incident, others))))
 
 
-def _wrapped(out: Console, line: str) -> list[str]:
-    """The line in parts that fit beside their label on a terminal; whole in a pipe."""
-    if not out.is_terminal:
-        return [line]
-    indent = len(line) - len(line.lstrip())
-    return textwrap.wrap(line, max(out.width - 14, 40), subsequent_indent=" " * indent) or [""]
-
-
-def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
+def _lines(incident: Incident, series: Sequence[Incident]) -> Iterator[tuple[str, str]]:
     yield "where", where(incident)
     if more := said_more(incident.scope):
         yield "", more
@@ -124,18 +137,46 @@ def _lines(incident: Incident) -> Iterator[tuple[str, str]]:
     for number, piece in enumerate(incident.evidence):
         yield "evidence" if number == 0 else "", f"[{piece.layer}] {piece.text}"
         if piece.peers:
-            yield "", f"    peers: {piece.peers}"
+            yield "", f"    {said_peers(piece.peers)}"
     for number, line in enumerate(stack_lines(incident)):
         yield "stacks" if number == 0 else "", line
     for number, template in enumerate(incident.templates):
         yield "templates" if number == 0 else "", f"{template.text}  ({who_prints(template)}, {AXES[template.axis]})"
     yield from others(incident)
     yield "sure", how_sure(incident)
-    if incident.recurs:
-        yield "again", said_recurrence(incident.recurs)
+    yield from (("" if number else "again", line) for number, line in enumerate(_again(incident, series)))
     if incident.resolution:
         yield said_status(incident.resolution), said_resolution(incident.resolution, incident.merged_into)
     yield "next", incident.next_step
+
+
+def _again(incident: Incident, series: Sequence[Incident]) -> Iterator[str]:
+    """How often it came before, and what differs in the others of its series."""
+    if series:
+        yield f"{said_recurrence(incident.recurs) or 'later attempts had one like it'}; others of the series:"
+        yield from other_lines(Block(incident, list(series)), _differing)
+    elif incident.recurs:
+        yield said_recurrence(incident.recurs)
+
+
+def _differing(incident: Incident) -> dict[str, str]:
+    """What may differ between incidents of a series, as it is told."""
+    return {
+        "onset": _said_onset(incident),
+        "iteration": since_iteration(incident.symptom, incident.iteration),
+        "phase": f"in {incident.phase}" if incident.phase else "",
+        "severity": incident.severity,
+        "what": what(incident),
+        "where": where(incident) if incident.scope.kind != "job" else "no rank is named",
+        "verdict": incident.verdict,
+        "why": "; ".join(dict.fromkeys(one.why for one in incident.suspects)),
+        "status": said_resolution(incident.resolution, incident.merged_into) or said_status(incident.resolution),
+    }
+
+
+def said_peers(peers: str) -> str:
+    """What peers show, with a word of whom it is where it does not begin with that."""
+    return peers if peers.startswith(("peers", "its peers")) else f"peers: {peers}"
 
 
 def what(incident: Incident) -> str:
@@ -164,14 +205,15 @@ def who_prints(template: SuspiciousTemplate) -> str:
 
 
 def since(incident: Incident) -> str:
-    """Since when, after or from which iteration, and in which phase, as far as these are known.
-
-    Where nothing in a recording tells a time it is read as one of the first day that can be.
-    """
+    """Since when, after or from which iteration, and in which phase, as far as these are known."""
     at = since_iteration(incident.symptom, incident.iteration)
     phase = f"in {incident.phase}" if incident.phase else ""
-    when = "capture time unknown" if incident.onset < EARLIEST + 24 * HOUR else moment(incident.onset)
-    return ", ".join(part for part in (when, at, phase) if part)
+    return ", ".join(part for part in (_said_onset(incident), at, phase) if part)
+
+
+def _said_onset(incident: Incident) -> str:
+    """Where nothing in a recording tells a time it is read as one of the first day that can be."""
+    return "capture time unknown" if incident.onset < EARLIEST + 24 * HOUR else moment(incident.onset)
 
 
 def others(incident: Incident) -> list[tuple[str, str]]:
@@ -185,34 +227,18 @@ def stack_lines(incident: Incident) -> list[str]:
     return [printable(kind.text) for kind in incident.stacks]
 
 
-def suspect_lines(incident: Incident) -> list[str]:
-    """Each suspect in a line; of very many the first, and how many more there are."""
-    more = len(incident.suspects) - SHOWN_SUSPECTS
-    rest = [f"and {more} more; --format json lists all"] if more > 0 else []
-    return [*map(suspect_line, incident.suspects[:SHOWN_SUSPECTS]), *rest]
-
-
-def suspect_line(suspect: Suspect) -> str:
-    """Which worker, where, and why it is suspected."""
-    rank = "unknown rank" if suspect.rank is None else f"rank {suspect.rank}"
-    role = f" {suspect.role}" if suspect.role else ""
-    at = "".join(f" {axis}={value}" for axis, value in sorted(suspect.coordinates.items()))
-    kind = f", {suspect.kind.replace('_', ' ')}" if suspect.kind else ""
-    return f"{rank}{role} on {suspect.node or 'an unknown node'}{at}, score {suspect.score:.2f}{kind}: {suspect.why}"
-
-
 def print_unused(out: Console, inputs: Inputs) -> None:
     """What was not used, or only with what was assumed, with file, line and reason."""
     if not inputs.unused:
         return
     out.print()
-    out.print(f"not used, or with doubt ({len(inputs.unused)}):")
+    put(out, f"not used, or with doubt ({len(inputs.unused)}):")
     for one in inputs.unused[:SHOWN_UNUSED]:
         line = f":{one.line}" if one.line else ""
         times = f" ({one.count} times)" if one.count > 1 else ""
-        out.print(f"  {printable(one.file)}{line}: {printable(one.reason)}{times}")
+        put(out, f"  {one.file}{line}: {one.reason}{times}")
     if len(inputs.unused) > SHOWN_UNUSED:
-        out.print(f"  and {len(inputs.unused) - SHOWN_UNUSED} more; --format json lists all")
+        put(out, f"  and {len(inputs.unused) - SHOWN_UNUSED} more; --format json lists all")
 
 
 def headline(incident: Incident) -> Text:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
+from rankwatch.terminal import printable, put, put_facts
 from schemas.comparison import Comparison
 from streams.compared import lines
 
@@ -18,18 +19,12 @@ def _heading(found: Comparison, *, several: bool) -> str:
     return f"job {found.job}{attempt} {TITLE}" if several else TITLE
 
 
-def print_comparisons(
-    out: Console, found: list[Comparison], wrapped: Callable[[Console, str], list[str]], *, several: bool
-) -> None:
+def print_comparisons(out: Console, found: list[Comparison], *, several: bool) -> None:
     """What differs between a job and its baseline, and what else does; it accuses nobody."""
     for one in found:
         out.print()
-        out.print(Text(_plain(_heading(one, several=several)), style="bold"))
-        for label, line in lines(one):
-            for number, part in enumerate(wrapped(out, _plain(line))):
-                row = Text(f"  {'' if number else label:<11}", style="dim")
-                row.append(part, style="default")
-                out.print(row)
+        put(out, Text(printable(_heading(one, several=several)), style="bold"))
+        put_facts(out, lines(one))
 
 
 def comparisons_html(found: list[Comparison], escape: Callable[[str], str], *, several: bool) -> str:
@@ -40,7 +35,3 @@ def comparisons_html(found: list[Comparison], escape: Callable[[str], str], *, s
         heading = _heading(one, several=several)
         sections.append(f"<h2>{escape(heading[0].upper() + heading[1:])}</h2><table>{rows}</table>")
     return "".join(sections)
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)

@@ -162,7 +162,7 @@ def _told(one: Judged) -> Iterator[str]:
 
 
 def _of(some: int, all_of_them: int) -> str:
-    return "" if some == all_of_them else f" of {some}"
+    return "" if some == all_of_them else f" of {some} rank{'' if some == 1 else 's'}"
 
 
 def _listed(names: Iterable[str]) -> str:

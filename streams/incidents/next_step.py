@@ -74,7 +74,8 @@ def _of_suspects(decision: Decision, scope: Scope, *, ended: bool) -> str:
     if action := _vendor_says(decision):
         return f"run the hardware checks of {_devices(scope)}; {action}"
     if decision.area == "unknown" and decision.reason in _OF_END:
-        return _OF_END[decision.reason].format(where=_of_nodes(scope), name=scope.name)
+        gone = ended and _OF_END[decision.reason] is _GONE
+        return _OF_END[Reason.OWN_DEATH if gone else decision.reason].format(where=_of_nodes(scope), name=scope.name)
     if placed := _of_place(decision, scope):
         return placed
     area = "collectives" if (decision.symptom, decision.area) == ("hang", "code") else decision.area

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rankwatch.text import console, headline, print_incident
+from rankwatch.terminal import console
+from rankwatch.text import headline, print_incident
 from schemas.codec import decode, encode, headers
 from schemas.events import Batch, Tick
 from schemas.fleet import FleetReport

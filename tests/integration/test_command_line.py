@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from producers.recording import Unused
-from rankwatch import database, page, text
+from rankwatch import database, page, terminal, text
 from rankwatch import home as places
 from rankwatch.cli import parser, run
 from rankwatch.demo import bundled_recording
@@ -318,7 +318,7 @@ def with_jobs(found: Diagnosis, *jobs: str) -> Diagnosis:
 
 
 def printed(found: Diagnosis, capsys: pytest.CaptureFixture[str]) -> str:
-    text.print_diagnosis(text.console(), found)
+    text.print_diagnosis(terminal.console(), found)
     return capsys.readouterr().out
 
 

@@ -14,7 +14,8 @@ from rankwatch import diagnose
 from rankwatch.feed import Feed
 from rankwatch.page import page
 from rankwatch.silenced import SilencedFeed
-from rankwatch.text import console, print_diagnosis
+from rankwatch.terminal import console
+from rankwatch.text import print_diagnosis
 from rankwatch.text_fleet import SHOWN_JOBS, jobs_of, whose
 from schemas.codec import encode, headers
 from schemas.ports import Entry

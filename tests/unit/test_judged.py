@@ -41,8 +41,8 @@ def found(*, ranks: int, printing: int, nobody: bool, timers: bool) -> Judged:
             1,
             False,
             True,
-            "2 ranks known; iterations 1-20 of 1; loss, pace; timers backward_compute_ms, forward_compute_ms of 1; "
-            "metrics",
+            "2 ranks known; iterations 1-20 of 1 rank; loss, pace; timers backward_compute_ms, forward_compute_ms of 1 "
+            "rank; metrics",
         ),
         (
             0,
