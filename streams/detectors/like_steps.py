@@ -74,9 +74,10 @@ class LikeSteps(JobDetector[LikeStepsConfig, LikeStepsState]):
     def _finding(self, view: AttemptView, window: AttemptWindow, found: Slower, severity: Severity) -> Anomaly:
         many = len(found.jobs)
         jobs = f"the slowest of {many} like healthy jobs" if many > 1 else f"like healthy job {found.jobs[0].id}"
+        held = "all" if found.held == found.early else str(found.held)
         text = (
-            f"a step takes {found.here_s:.4g} s since the job began, {found.there_s:.4g} s in {jobs}, "
-            f"{found.ratio - 1:.0%} longer"
+            f"a step takes {found.here_s:.4g} s in {held} of the first {found.early} windows behind the warm-up, "
+            f"{found.there_s:.4g} s in {jobs}, {found.ratio - 1:.0%} longer"
         )
         return self.anomaly(
             window,

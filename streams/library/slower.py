@@ -28,6 +28,7 @@ HELD, SIGMAS, FLOOR = 0.8, 4.0, 0.01
 class Slower(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is slower than all of the like ``jobs`` that can be compared; durations of a step in seconds.
 
+    It was so in ``held`` of its ``early`` first windows behind the warm-up; what came before these is not judged.
     ``clear``: by more than jobs differ. ``alike``: in all that decides how long a step takes; else ``unlike`` says what
     differs or is not known.
     """
@@ -37,6 +38,8 @@ class Slower(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[HealthyJob]
     clear: bool
     alike: bool
+    early: int
+    held: int
     unlike: str = ""
 
     @property
@@ -58,7 +61,8 @@ def slower(pace: StepPace, here: Described, world_size: int | None, jobs: Sequen
     halfway = there * (1 + (RATIO - 1) / 2)
     if level < RATIO * there or level < there + SIGMAS * deviation or median(pace.recent) < halfway:
         return None
-    if sum(seconds > halfway for seconds in early) < HELD * len(early):
+    slow = [seconds > halfway for seconds in early]
+    if sum(slow) < HELD * len(early):
         return None
     differs = [text for job in held if (text := _unlike(here, job))]
     return Slower(
@@ -67,6 +71,8 @@ def slower(pace: StepPace, here: Described, world_size: int | None, jobs: Sequen
         jobs=held,
         clear=len(held) > 1 or level >= RATIO_TO_ONE * there,
         alike=not differs,
+        early=len(early),
+        held=sum(slow),
         unlike=min(differs, default=""),
     )
 

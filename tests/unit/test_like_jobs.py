@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from streams_support import Script, described, library_of, records, run, starting, written_log
+from streams_support import Script, described, library_of, records, run, starting, worker, written_log
 
 from schemas.jobs import JobDescription
 from schemas.library import HealthyJob, JobPace, Library
@@ -81,6 +81,25 @@ def test_who_is_slower(name: str, here: StepPace, jobs: list[HealthyJob], expect
     assert slower(here, read(BIG), 8, jobs[::-1]) == found or len(jobs) > 1
 
 
+@pytest.mark.parametrize(
+    ("early", "held"), [((1.3,), (6, 6)), ((1.3, 1.3, 1.0, 1.3, 1.3, 1.3), (5, 6)), ((1.0, 1.3, 1.3, 1.3, 1.3), (4, 5))]
+)
+def test_in_how_many_of_the_first_windows_it_was_so_is_known(early: tuple[float, ...], held: tuple[int, int]) -> None:
+    found = slower(pace(*early), read(BIG), 8, [job()])
+    assert found is not None and (found.held, found.early) == held
+
+
+def test_of_a_job_that_became_slow_it_is_not_said_that_it_was_so_since_it_began(healthy: Library) -> None:
+    script = described("job", steps=19)
+    script.alive(4, 19, 170)
+    for step in range(20, 90):
+        line = f"iteration {step:8d}/ 500 | elapsed time per iteration (ms): 2000.{step % 10} | lm loss: 2.0E+00 |"
+        script.log(worker("job", 0), 2 * step - 19.4, line, step)
+    found, _ = held(script, healthy)
+    texts = [one.text.partition(" windows behind the warm-up, ")[0] for one in found if one.detector == "like_steps"]
+    assert (texts[0], texts[-1]) == ("a step takes 2 s in 4 of the first 5", "a step takes 2 s in 5 of the first 6")
+
+
 def test_batches_that_the_descriptions_tell_must_be_the_same() -> None:
     here = read(JobDescription(hyperparameters={"global_batch_size": "256"}))
     assert why_not(pace(1.0), here, 8, job(description=OTHER_BATCH)) == "its global_batch_size is another"
@@ -112,7 +131,10 @@ def test_a_job_that_was_always_slow_warns_and_names_nobody(healthy: Library) -> 
     assert {one.grounds for one in found} == {"slower_than_alike"} and len(found) < 6
     assert (incident.symptom, incident.severity, incident.verdict) == ("slowdown", "warning", "supported")
     assert (incident.suspects, incident.victims.ranks, incident.scope.kind) == ([], "", "job")
-    assert incident.evidence[0].text.startswith("a step takes 2 s since") and "100% longer" in incident.evidence[0].text
+    assert (
+        incident.evidence[0].text.startswith("a step takes 2 s in all of the first ")
+        and "100% longer" in incident.evidence[0].text
+    )
     assert incident.onset < min(one.start for one in found)
 
 
