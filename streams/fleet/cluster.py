@@ -51,7 +51,7 @@ class Known(msgspec.Struct, kw_only=True):
 class Running(msgspec.Struct, kw_only=True):
     """The nodes of a job, and when it first and last reported (ns); one that is ``gone`` counts for what is found late.
 
-    One that was written down without ``since`` ran before.
+    That is one that was forgotten or runs on no node any more. One that was written down without ``since`` ran before.
     """
 
     nodes: list[str]
@@ -92,7 +92,8 @@ class ClusterKeeper:
         """Take in what the jobs reported in the window that ends at ``end``."""
         self.state.at = end
         telling = False
-        for report in sorted(reports, key=lambda one: (one.job, one.id)):
+        # What a job says in the window in which it leaves, it says before.
+        for report in sorted(reports, key=lambda one: (one.job, one.end, one.left, one.id)):
             telling |= self._take(report, end)
         self._forget(end)
         revisions = self._revised(end) if telling else []
@@ -114,17 +115,24 @@ class ClusterKeeper:
         for complaint in report.complaints:
             self._take_complaint(complaint)
         self.state.switches.update(report.switches)
+        self._take_job(report, end)
+        if report.left:
+            self._end_all(report.job, end)
+        return bool(report.incidents or report.complaints or report.left)
+
+    def _take_job(self, report: FleetReport, end: int) -> None:
+        """Where the job runs now; of one that runs nowhere any more is kept where it ran, and until when."""
         known = self.state.jobs.get(report.job)
         before = known.nodes if known and not known.gone else []
         after = [] if report.left else before if report.nodes is None else report.nodes
         self._tallies.moved(before, after, end)
         self._tallies.grown(after, end)
-        if report.left:
-            self._end_all(report.job, end)
-            after = known.nodes if known else []
+        if known is not None and known.nodes and not after:
+            gone_at = known.at if known.gone else end
+            self.state.jobs[report.job] = msgspec.structs.replace(known, at=gone_at, gone=True)
+            return
         since = known.since if known and not known.gone else end
         self.state.jobs[report.job] = Running(nodes=after, at=end, since=since, gone=report.left)
-        return bool(report.incidents or report.complaints or report.left)
 
     def _take_incident(self, job: str, one: ReportedIncident, end: int) -> None:
         before = self._incidents.get((job, one.incident))

@@ -7,13 +7,26 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from functools import cached_property
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from streams.fleet.failure import LEAST_JOBS
-from streams.fleet.together import Counts, Told, counts
+from streams.fleet.together import Counts, Told, alike, counts, is_own
 from streams.switches import above
 
 Span = tuple[int, int]
 """First and last time (ns)."""
+Kind = tuple[str, str, bool]
+"""Symptom, area, and whether it is a job's own: all that ``alike`` asks of an incident."""
+
+
+_ALWAYS = (-(1 << 63), (1 << 63) - 1)
+_FARTHEST = 1 << 62
+"""No time lies as far behind 1970 (ns), and none before it; sums of two still fit."""
+
+
+def _bounded(time: int) -> int:
+    return max(min(time, _FARTHEST), 0)
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -36,9 +49,31 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sorted(found, key=lambda one: (one.incident.onset, one.key))
 
     @cached_property
-    def onsets(self) -> list[int]:
-        """Their onsets (ns)."""
-        return [one.incident.onset for one in self.counting]
+    def by_job(self) -> dict[str, list[Told]]:
+        """Those that count of each job."""
+        found: dict[str, list[Told]] = {}
+        for one in self.counting:
+            found.setdefault(one.job, []).append(one)
+        return found
+
+    @cached_property
+    def _kinds(self) -> tuple[list[Told], NDArray[np.int64]]:
+        """One incident of each kind, and of which kind each one is; kinds are few where incidents are thousands."""
+        numbers: dict[Kind, int] = {}
+        examples, kinds = [], []
+        for one in self.counting:
+            kind = (one.incident.symptom, one.incident.area, is_own(one.incident))
+            if kind not in numbers:
+                numbers[kind] = len(numbers)
+                examples.append(one)
+            kinds.append(numbers[kind])
+        return examples, np.array(kinds, np.int64)
+
+    @cached_property
+    def _times(self) -> NDArray[np.int64]:
+        """Onset, how far the failure may lie from it, and when its attempt was first seen, a row each."""
+        times = [(one.incident.onset, one.incident.within_ns, one.incident.started) for one in self.counting]
+        return np.array([[_bounded(time) for time in one] for one in times], np.int64).reshape(-1, 3).T
 
     @cached_property
     def widest(self) -> int:
@@ -79,13 +114,17 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def running_at(self, onset: int, within_ns: int, more: Set[str]) -> int:
         """How many jobs ran when something happened, so far about its onset, with those that did anyway."""
+        spans, latest = self._spans, onset + within_ns
         begun = bisect_right(self._begun, onset + within_ns)
         over = bisect_left(self._over, onset)
         untold = len(self.running.keys() - self.ran.keys())
-        return begun - over + untold + sum(not self._is_counted(job, onset, within_ns) for job in more)
+        counted = [job for job in more if job in spans and spans[job][0] <= latest and spans[job][1] >= onset]
+        return begun - over + untold + len(more) - len(counted)
 
-    def _is_counted(self, job: str, onset: int, within_ns: int) -> bool:
-        return job in self.running and self._ran(job, onset, within_ns)
+    @cached_property
+    def _spans(self) -> dict[str, Span]:
+        """From when to when each job ran that is known to run on nodes, at any time where that is not told."""
+        return {job: self.ran.get(job, _ALWAYS) for job in self.running}
 
     def _ran(self, job: str, onset: int, within_ns: int) -> bool:
         first, last = self.ran.get(job, (onset, onset))
@@ -108,9 +147,19 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 found.setdefault(node, []).append((storage, span))
         return found
 
-    def near(self, seed: Told) -> list[Told]:
-        """Those that may have begun with it."""
-        reach = seed.incident.within_ns + self.widest
-        first = bisect_left(self.onsets, seed.incident.onset - reach)
-        last = bisect_left(self.onsets, seed.incident.onset + reach + 1)
-        return self.counting[first:last]
+    def begun_alike(self, seed: Told) -> list[Told]:
+        """Those of other jobs that began together with it (``begun_together``) and are alike, in order of onset."""
+        one, (examples, kinds) = seed.incident, self._kinds
+        onset, within, started = self._times
+        first, latest = _bounded(one.started), _bounded(one.onset + one.within_ns)
+        alike_kinds = np.array([alike(one, other.incident) for other in examples], bool)
+        begun = np.abs(onset - _bounded(one.onset)) <= within + one.within_ns
+        there = np.maximum(started, first) <= np.minimum(onset + within, latest)
+        found = [self.counting[at] for at in np.flatnonzero(begun & there & alike_kinds[kinds])]
+        return [other for other in found if other.job != seed.job]
+
+    def named_alike(self, seed: Told, job: str) -> set[str]:
+        """The nodes at which a job points by incidents that are alike and may have begun with it."""
+        reach, onset = seed.incident.within_ns + self.widest, seed.incident.onset
+        near = [one for one in self.by_job.get(job, ()) if abs(one.incident.onset - onset) <= reach]
+        return {node for one in near if alike(seed.incident, one.incident) for node in one.incident.nodes}

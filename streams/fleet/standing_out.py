@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Set
 
 from streams.fleet.chance import points_by_chance
 from streams.fleet.seen import Seen
-from streams.fleet.together import Together, Told, alike, begun_together
+from streams.fleet.together import Told
 
 MOST_BY_CHANCE = 0.05
 """Of all places together: how likely it may be that any of them is named though none is at fault."""
@@ -16,14 +16,11 @@ def hit_elsewhere(seen: Seen, members: list[Told], nodes: Collection[str], there
     """The jobs that were hit alike at that time and do not point here; who names nobody and runs here may as well."""
     seed, jobs, here = members[0], {one.job for one in members}, set(nodes)
     found: set[str] = set()
-    for one in seen.near(seed):
-        incident = one.incident
-        if one.job in jobs or one.job in found or not alike(seed.incident, incident):
-            continue
-        elsewhere = here.isdisjoint(incident.nodes) if incident.nodes else one.job not in there
-        if elsewhere and begun_together(seed, one) is Together.YES:
+    for one in seen.begun_alike(seed):
+        named = one.incident.nodes
+        if here.isdisjoint(named) if named else one.job not in there:
             found.add(one.job)
-    return found
+    return found - jobs
 
 
 def stands_out(seen: Seen, members: list[Told], nodes: Set[str], there: set[str], elsewhere: set[str]) -> bool:
@@ -34,20 +31,11 @@ def stands_out(seen: Seen, members: list[Told], nodes: Set[str], there: set[str]
     """
     seed = members[0].incident
     jobs = seen.running_at(seed.onset, seed.within_ns, {*there, *elsewhere})
-    named = _named_near(seen, members[0])
+    named = {job: seen.named_alike(members[0], job) for job in there}
     most = max((len(named[one.job]) for one in members), default=1)
     shares = [_share(seen, job, nodes, named, most) for job in there]
     chance = points_by_chance(jobs, len(members) + len(elsewhere), shares, len(members))
     return seen.places * chance <= MOST_BY_CHANCE
-
-
-def _named_near(seen: Seen, seed: Told) -> dict[str, set[str]]:
-    """The nodes at which each job points that was hit alike when the seed was."""
-    named: dict[str, set[str]] = {}
-    for one in seen.near(seed):
-        if alike(seed.incident, one.incident):
-            named.setdefault(one.job, set()).update(one.incident.nodes)
-    return named
 
 
 def _share(seen: Seen, job: str, nodes: Set[str], named: Mapping[str, Set[str]], most: int) -> float:
@@ -58,4 +46,4 @@ def _share(seen: Seen, job: str, nodes: Set[str], named: Mapping[str, Set[str]],
     """
     own = seen.running.get(job, frozenset())
     inside = len(own & nodes)
-    return min((len(named.get(job, ())) or most) * inside / len(own), 1.0) if inside else 1.0
+    return min((len(named[job]) or most) * inside / len(own), 1.0) if inside else 1.0

@@ -60,13 +60,15 @@ class Reporter:
 
         The switches that its nodes hang under are told with the nodes, as far as they are known.
         """
-        cluster = max((view.cluster for view in views), default=cluster)
+        # Of a job that falls silent nobody tells the cluster any more: it is what it was.
+        cluster = max((view.cluster for view in views), default="") or cluster or self.state.cluster
         before = self.gone(end) if self.state.told and self.state.cluster != cluster else []
         if before:
             self.state = ReporterState()
         self.state.cluster = cluster
-        told = [reported(one, _view_of(views, one.attempt)) for one in incidents]
-        said = self._new_complaints(complaints, end, cluster)
+        foreign = _foreign(views, cluster) if incidents or complaints else set()
+        told = [reported(one, _view_of(views, one.attempt), foreign) for one in incidents]
+        said = self._new_complaints([one for one in complaints if one.node not in foreign], end, cluster)
         nodes = self._nodes(end, views, looking=bool(told or said))
         if not told and not said and nodes is None:
             return before
@@ -93,7 +95,7 @@ class Reporter:
             return None
         self.state.looked = end
         running = [view for view in views if view.superseded is None]
-        nodes = sorted({node for view in running for node in view.node_names})
+        nodes = sorted({node for view in running for node in view.node_names} - _foreign(views, self.state.cluster))
         told = stable_id(*nodes, *_switches(views, nodes).values()) if nodes else ""
         if told == self.state.nodes and (not nodes or end - self.state.told < TOLD_AGAIN_NS):
             return None
@@ -118,12 +120,24 @@ def _switches(views: Sequence[AttemptView], nodes: Sequence[str]) -> dict[str, s
     return {node: known[node] for node in nodes if node in known}
 
 
+def _foreign(views: Collection[AttemptView], cluster: str) -> set[str]:
+    """Nodes that ranks run on in another cluster than this one, where a node of the same name may be another.
+
+    A job over several clusters is of the last of them by name; what it says of nodes elsewhere accuses none here.
+    """
+    identities = (member.identity for view in views for member in view.members.values())
+    return {one.node for one in identities if one.cluster not in ("", cluster)}
+
+
 def _view_of(views: Collection[AttemptView], attempt: str) -> AttemptView | None:
     return next((view for view in views if view.attempt == attempt), None)
 
 
-def reported(incident: Incident, view: AttemptView | None) -> ReportedIncident:
-    """The incident in short; of an attempt that is forgotten only what the incident itself says."""
+def reported(incident: Incident, view: AttemptView | None, foreign: Collection[str] = ()) -> ReportedIncident:
+    """The incident in short; of an attempt that is forgotten only what the incident itself says.
+
+    At nodes that are ``foreign`` to the cluster that is told it does not point.
+    """
     steps = 0 if view is None or incident.symptom == "crash" else STEPS * (view.clock.step_ns or 0)
     return ReportedIncident(
         incident=incident.id,
@@ -143,7 +157,7 @@ def reported(incident: Incident, view: AttemptView | None) -> ReportedIncident:
         merged_into=incident.merged_into,
         place=said_place(incident.scope),
         named=bool(incident.suspects),
-        nodes=pointed_at(incident),
+        nodes=[node for node in pointed_at(incident) if node not in foreign],
         devices=sorted(set(incident.scope.devices))[:MOST_PLACES],
         errors=[one.id for one in incident.templates if one.axis != "cross-job" and not one.absent][:MOST_ERRORS],
         labels=incident.labels,

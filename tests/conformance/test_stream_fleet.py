@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 from streams_support import (
+    CONFIG,
     JOBS,
     RESULTS,
     Script,
@@ -29,6 +30,7 @@ from producers.recording import Recording
 from schemas.events import Job, Log
 from schemas.identity import NO_JOB, Identity
 from schemas.results import Incident
+from streams.incidents.resolution import Resolution
 from streams.stages.fleet_reports import Reporter
 
 
@@ -93,13 +95,33 @@ def test_jobs_on_one_node_that_fail_in_different_ways_are_told_apart() -> None:
     assert fleet(recording_of(hanging("one", 4), restarting("two"))) == []
 
 
-def test_a_job_of_whose_cluster_nobody_knows_is_not_of_one_that_is_known() -> None:
-    script = dying("one")
+def of_cluster(script: Script, cluster: str) -> Script:
     script.observations = [
-        msgspec.structs.replace(one, identity=msgspec.structs.replace(one.identity, cluster="east"))
+        msgspec.structs.replace(one, identity=msgspec.structs.replace(one.identity, cluster=cluster))
         for one in script.observations
     ]
-    assert fleet(recording_of(script, dying("two"))) == []
+    return script
+
+
+def test_jobs_that_fall_silent_stay_of_their_clusters() -> None:
+    """Two clusters whose nodes have the same names; what is open is over once nothing is heard of the jobs."""
+    config = msgspec.structs.replace(CONFIG, idle_windows=6)
+    jobs = [of_cluster(hanging(f"{cluster}-{n}", 4), cluster) for cluster in ("east", "west") for n in range(2)]
+    log = written_log(recording_of(*jobs, steady(seconds=220)), 2, config)
+    run(log, config=config)
+    told = [one for one in records(log, "incidents") if one.job == NO_JOB]
+    latest = {one.id: one for one in sorted(told, key=lambda one: one.revision)}
+    assert sorted((one.cluster, one.status, [member.job for member in one.members]) for one in latest.values()) == [
+        ("east", "resolved", ["east-0", "east-1"]),
+        ("west", "resolved", ["west-0", "west-1"]),
+    ]
+    assert {one.resolution for one in records(log, "incidents") if one.job != NO_JOB and one.status != "open"} == {
+        Resolution.FORGOTTEN.value
+    }
+
+
+def test_a_job_of_whose_cluster_nobody_knows_is_not_of_one_that_is_known() -> None:
+    assert fleet(recording_of(of_cluster(dying("one"), "east"), dying("two"))) == []
 
 
 def test_what_the_jobs_share_depends_on_nothing_but_the_log() -> None:

@@ -229,6 +229,32 @@ def test_what_a_job_left_open_is_over_once_it_is_gone() -> None:
     assert (state.incidents, state.failures, sorted(state.jobs)) == ([], [], ["c"])
 
 
+@pytest.mark.parametrize("order", ["xy", "yx"])
+def test_what_a_job_says_in_the_window_in_which_it_leaves_does_not_bring_it_back(order: str) -> None:
+    """It ran on its nodes until then, for what is found late; it counts there no longer as time without a failure."""
+    play = Play()
+    running(play, "a")
+    play.window(130, report(told("a"), 130))
+    last = msgspec.structs.replace(report(told("a", revision=2, **OVER_NOW), 900, nodes=[]), id=order[0])
+    play.window(900, last, msgspec.structs.replace(report("a", 900, left=True), id=order[1]))
+    job = play.keeper.state.jobs["a"]
+    assert (job.gone, job.since, job.at, job.nodes) == (True, at(10), at(900), ["node02", "own of a"])
+    assert [one.busy for one in play.keeper.state.tallies.nodes.values()] == [0, 0]
+    assert play.keeper.state.tallies.whole.busy == 0
+
+
+def test_a_job_that_runs_nowhere_any_more_has_run_where_it_ran() -> None:
+    play = Play()
+    running(play, "a")
+    play.window(100, report("a", 100, nodes=[]))
+    play.window(200, report(told("a", 50), 200))
+    job = play.keeper.state.jobs["a"]
+    assert (job.gone, job.since, job.at, job.nodes) == (True, at(10), at(100), ["node02", "own of a"])
+    play.window(300, report("a", 300, nodes=["node07"]))
+    job = play.keeper.state.jobs["a"]
+    assert (job.gone, job.since, job.nodes) == (False, at(300), ["node07"])
+
+
 def test_a_job_that_restarts_every_minute_holds_no_more_than_its_share() -> None:
     play = Play()
     for minute in range(200):

@@ -162,6 +162,28 @@ def test_a_job_leaves_its_cluster_when_it_is_gone_or_proves_to_be_of_another() -
     assert len({left.id, came.id, gone.id}) == 3
 
 
+def test_what_is_told_of_a_job_that_is_silent_by_now_is_told_to_its_cluster() -> None:
+    play = Play()
+    play.window(1, [view_of(2)])
+    (last,) = play.window(2, [], incident())
+    assert (last.cluster, last.left, last.nodes) == ("a", False, [])
+    assert [one.cluster for one in play.reporter.gone(at(30))] == ["a"]
+
+
+def test_a_job_over_two_clusters_accuses_no_node_of_the_other() -> None:
+    """Nodes of both may have one name; the job is of the last by name, without the nodes that it has in another."""
+    view, here, complaints = view_of(4, cluster="b"), "node01", []
+    for rank, member in view.members.items():
+        cluster = "a" if rank == 0 else "b"
+        node = ("node00", "node00", here, here)[rank]
+        member.identity = msgspec.structs.replace(member.identity, cluster=cluster, node=node)
+    named = [Suspect(rank=rank, node=node, score=0.9, why="") for rank, node in ((0, "node00"), (2, here))]
+    complaints = [StorageComplaint(storage="s", node=node, first=at(0), last=at(5)) for node in ("node00", here)]
+    (found,) = Play().window(1, [view], incident(suspects=named), complaints=complaints)
+    assert (found.cluster, found.nodes, found.incidents[0].nodes) == ("b", [here], [here])
+    assert [one.node for one in found.complaints] == [here]
+
+
 def test_a_complaint_is_told_again_after_a_minute() -> None:
     play = Play()
     one = StorageComplaint(storage="NFS server nas1", node="node00", first=at(0), last=at(5))

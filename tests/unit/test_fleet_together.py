@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from fleet_support import at, crashed, reported, told
 
-from streams.fleet.together import Counts, Together, Told, counts, is_own, together
+from streams.fleet.seen import Seen
+from streams.fleet.together import Counts, Together, Told, alike, begun_together, counts, is_own, together
 from streams.incidents.decision import Reason
 from streams.incidents.resolution import Resolution
 
@@ -102,3 +104,27 @@ def test_every_reason_is_reached() -> None:
 )
 def test_what_jobs_bring_along(changes: dict[str, Any], own: bool) -> None:
     assert is_own(reported(**changes)) is own
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_many_incidents_those_are_found_that_began_together_and_are_alike(seed: int) -> None:
+    """As asked of each pair; also where a time is none that any clock tells."""
+    draw = np.random.default_rng(seed)
+    many: list[Told] = []
+    for number in range(120):
+        second = float(draw.integers(100, 400))
+        symptom = str(draw.choice(["hang", "crash", "slowdown"]))
+        area = str(draw.choice(["data", "unknown", "network", "hardware", "code"]))
+        since = float(draw.choice([0.0, second - 20, second + 40]))
+        job = f"j{draw.integers(0, 60)}"
+        many.append(told(job, second, incident=f"i{number}", symptom=symptom, area=area, since=since))
+    many.append(told("odd", 100, onset=1 << 70, started=-(1 << 70)))
+    seen = Seen(incidents=many)
+    for one in many:
+        wanted = [
+            other.key
+            for other in seen.counting
+            if begun_together(one, other) is Together.YES and alike(one.incident, other.incident)
+        ]
+        assert [other.key for other in seen.begun_alike(one)] == wanted
+    assert max(len(seen.begun_alike(one)) for one in many) > 5
