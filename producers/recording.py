@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median_low
@@ -42,6 +42,8 @@ from schemas.identity import Identity
 __all__ = ["Arrival", "Inputs", "Recording", "UnreadableRecording", "Unused", "read_recording"]
 
 Progress = Callable[[str, int, int], None]
+TOLD_LATER = 2 * SECOND
+"""By how much a launcher's report, which may be by the second, may seem earlier than what its worker printed."""
 HIDDEN_IN_LOG = "secrets in lines, replaced by ***"
 NOBODYS = "nothing tells whose the stacks are; a name such as rank3.txt would"
 
@@ -247,6 +249,8 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
         own = seen.get(worker, Sightings())
         pid = worker.pid or own.pid or 0
         exit_ = exits.get((worker.job, worker.node, pid)) or exits.get(("", worker.node, pid))
+        if exit_ is None and not pid:
+            exit_ = _end_of(worker, exits, max((log.last() or 0 for _, log in logs), default=0))
         start, end = spans[worker.job]
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
@@ -257,6 +261,20 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
             yield from printed_stacks(log, moments, identity, pid)
             yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))
             yield from job_events.of_lines(log, moments, identity, launcher=job_events.TORCHRUN)
+
+
+def _end_of(worker: Worker, exits: Mapping[tuple[str, str, int], launcher.Exit], last: int) -> launcher.Exit | None:
+    """The end that a launcher reports of a worker whose process nobody knows, by node and local rank.
+
+    Of those of several attempts the first that does not lie before what it printed last (ns).
+    """
+    own = [
+        one
+        for (home, node, _), one in exits.items()
+        if node and node == worker.node and home in ("", worker.job) and one.local_rank == worker.local_rank
+    ]
+    after = [one for one in own if one.time >= last - TOLD_LATER]
+    return min(after, key=lambda one: (one.time, one.pid), default=None)
 
 
 def _shifted(worker: Worker, logs: Sequence[LogFile], filled: Sequence[Sequence[Moment]]) -> Iterable[Observation]:

@@ -111,7 +111,7 @@ def fill_alone(log: LogFile, life: Life) -> list[Moment]:
 def _fill(log: LogFile, moments: list[Moment | None], last: int | None, life: Life) -> list[Moment]:
     at = _end_of_process(log, moments)
     if at is not None:
-        moment = ending(last, life.seen.alive, life.seen.dead, life.exited)
+        moment = ending(last, life.seen.alive, life.seen.dead, life.exited, life.end)
         if moment is not None:
             moments = moments[:at] + [moment] * (len(moments) - at)
     return by_neighbour(moments, life.start, life.end)

@@ -20,20 +20,22 @@ _MARKS = re.compile(
     rb"|^[^\n=]{0,100}={20,200}\n[^\n]{1,300} FAILED\n[^\n-]{0,100}-{20,200}\n[^\n]{0,100}(?:Failures:|Root Cause)",
     re.MULTILINE,
 )
-_FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: \d{1,6} \(pid: (\d{1,9})\)")
+_FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: (\d{1,6}) \(pid: (\d{1,9})\)")
 _PIDS = re.compile(r"(?:Sending process |\(pid: )(\d{1,9})")
 _ENTRY = re.compile(
     r"time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\n(?:[^\n]{0,400}\n){0,2}?"
+    r"(?:[^\n(]{0,60}\(local_rank: (\d{1,6})\)\n)?"
     r" {0,8}exitcode {0,12}: [^\n(]{0,20}\(pid: (\d{1,9})\)"
 )
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """A process's end as its launcher reports it, in nanoseconds."""
+    """A process's end as its launcher reports it, in nanoseconds; the local rank is null where it tells none."""
 
     pid: int
     time: int
     precise: bool
+    local_rank: int | None = None
 
 
 def recognised(source: Source) -> bool:
@@ -74,11 +76,12 @@ def exits(log: LogFile, moments: Sequence[Moment | None]) -> dict[int, Exit]:
     """Ends of processes by id. The line at the moment counts before the report, which is only by the second."""
     found: dict[int, Exit] = {}
     for record, moment in zip(log.records, moments, strict=True):
-        entries = [Exit(int(pid), moment.time, True) for pid in _FAILED.findall(record.text)] if moment else []
+        failed = _FAILED.findall(record.text) if moment else []
+        entries = [Exit(int(pid), moment.time, True, int(local)) for local, pid in failed] if moment else []
         if record.shape == "failure":
             entries += [
-                Exit(int(pid), when.time, False)
-                for clock, pid in _ENTRY.findall(record.text)
+                Exit(int(pid), when.time, False, int(local) if local else None)
+                for clock, local, pid in _ENTRY.findall(record.text)
                 if (when := dated(clock)) and possible(when.time)
             ]
         for entry in entries:
