@@ -24,18 +24,19 @@ _FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: (\d{1,6}) \(pi
 _PIDS = re.compile(r"(?:Sending process |\(pid: )(\d{1,9})")
 _ENTRY = re.compile(
     r"time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\n(?:[^\n]{0,400}\n){0,2}?"
-    r"(?:[^\n(]{0,60}\(local_rank: (\d{1,6})\)\n)?"
+    r"(?: {0,8}rank {0,12}: (\d{1,7}) \(local_rank: (\d{1,6})\)\n)?"
     r" {0,8}exitcode {0,12}: [^\n(]{0,20}\(pid: (\d{1,9})\)"
 )
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """A process's end as its launcher reports it, in nanoseconds; the local rank is null where it tells none."""
+    """A process's end as its launcher reports it, in nanoseconds; the ranks are null where it tells none."""
 
     pid: int
     time: int
     precise: bool
     local_rank: int | None = None
+    rank: int | None = None
 
 
 def recognised(source: Source) -> bool:
@@ -80,11 +81,14 @@ def exits(log: LogFile, moments: Sequence[Moment | None]) -> dict[int, Exit]:
         entries = [Exit(int(pid), moment.time, True, int(local)) for local, pid in failed] if moment else []
         if record.shape == "failure":
             entries += [
-                Exit(int(pid), when.time, False, int(local) if local else None)
-                for clock, local, pid in _ENTRY.findall(record.text)
+                Exit(int(pid), when.time, False, int(local) if local else None, int(rank) if rank else None)
+                for clock, rank, local, pid in _ENTRY.findall(record.text)
                 if (when := dated(clock)) and possible(when.time)
             ]
         for entry in entries:
-            if entry.pid not in found or (entry.precise and not found[entry.pid].precise):
-                found[entry.pid] = entry
+            known = found.get(entry.pid, entry)
+            better = entry if entry.precise and not known.precise else known
+            # The line at the moment tells no rank, the report does.
+            rank = entry.rank if known.rank is None else known.rank
+            found[entry.pid] = msgspec.structs.replace(better, rank=rank)
     return found
