@@ -26,8 +26,9 @@ class LogFile(msgspec.Struct, frozen=True):
     """A log file that was read: ``moments`` and ``iterations`` stand beside ``records``, null where nothing is told.
 
     ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
-    numbers are local ranks. ``node`` is where it was written, as far as its envelope says. ``by_second`` if its
-    envelope tells times no finer. ``shifted`` is by how much (ns) its times were set back.
+    numbers are local ranks; ``logged`` if PyTorch's loggers have put such a label before a line. ``node`` is where it
+    was written, as far as its envelope says. ``by_second`` if its envelope tells times no finer. ``shifted`` is by how
+    much (ns) its times were set back.
     """
 
     file: str
@@ -36,6 +37,7 @@ class LogFile(msgspec.Struct, frozen=True):
     moments: list[Moment | None] = []
     iterations: list[int | None] = []
     teed: bool = False
+    logged: bool = False
     node: str = ""
     by_second: bool = False
     shifted: int = 0
@@ -59,7 +61,7 @@ def read_log(source: Source, forms: Sequence[Form] = OWN) -> LogFile:
     ]
     if long:
         records = [msgspec.structs.replace(record, text=clipped(record.text)) for record in records]
-    return LogFile(source.file, records, notes.all(), teed=notes.teed)
+    return LogFile(source.file, records, notes.all(), teed=notes.teed, logged=notes.logged)
 
 
 class Notes:
@@ -69,6 +71,7 @@ class Notes:
         self._file = file
         self.unused: list[Unused] = []
         self.teed = False
+        self.logged = False
         self._invalid: list[int] = []
         self._torn: list[int] = []
         self._nuls: list[tuple[int, int]] = []
@@ -90,6 +93,8 @@ class Notes:
             if line.torn:
                 self._torn.append(line.number)
             self.teed = self.teed or is_teed(line)
+            # Without a blank behind the label, which those have that others put there.
+            self.logged = self.logged or (bool(line.wrap.labels) and of_logger(line.text))
             if line.text.strip():
                 yield line
 

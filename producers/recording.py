@@ -31,7 +31,7 @@ from producers.samples import rows_of
 from producers.scan import scan
 from producers.sightings import sightings
 from producers.times import EARLIEST, SECOND, Moment
-from producers.timing import Iterations, Life, Sightings, fill_alone, fill_worker
+from producers.timing import Iterations, Life, Sightings, at_its_end, fill_alone, fill_worker
 from producers.unnumbered import numbered
 from producers.voices import Spoken
 from producers.workers import NO_RANK, Worker
@@ -41,7 +41,11 @@ from schemas.identity import Identity
 
 __all__ = ["Arrival", "Inputs", "Recording", "UnreadableRecording", "Unused", "read_recording"]
 
+Exits = dict[tuple[str, str, int], launcher.Exit]
+"""Ends of processes by job, node and process id."""
 Progress = Callable[[str, int, int], None]
+TOLD_LATER = 2 * SECOND
+"""By how much a launcher's report, which may be by the second, may seem earlier than what its worker printed."""
 HIDDEN_IN_LOG = "secrets in lines, replaced by ***"
 NOBODYS = "nothing tells whose the stacks are; a name such as rank3.txt would"
 
@@ -227,7 +231,7 @@ def _announced(found: Cast) -> Iterable[Observation]:
 def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
     whole = _span(contents)
     spans = {job: _span(contents, found.owners.homes, job) for job in {place.run for place, _ in contents.ranks}}
-    exits: dict[tuple[str, str, int], launcher.Exit] = {}
+    exits: Exits = {}
     for log in contents.launchers:
         identity, home = _launcher(log, found.owners), found.owners.home(log.file)
         moments = fill_alone(log, Life(Sightings(), None, *spans.get(home, whole)))
@@ -235,7 +239,7 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
         yield from _events(log, "stderr", moments, identity)
         yield from job_events.of_lines(log, moments, identity)
     yield from _nodes(contents, found, whole, spans)
-    yield from _spoken(contents, found, whole, spans)
+    yield from _spoken(contents, found, whole, spans, exits)
     seen = sightings(contents, found.owners)
     iterations = Iterations()
     slots: dict[Slot, list[tuple[str, LogFile]]] = defaultdict(list)
@@ -247,6 +251,8 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
         own = seen.get(worker, Sightings())
         pid = worker.pid or own.pid or 0
         exit_ = exits.get((worker.job, worker.node, pid)) or exits.get(("", worker.node, pid))
+        if exit_ is None and not pid:
+            exit_ = _end_of(worker, exits, max((log.last() or 0 for _, log in logs), default=0))
         start, end = spans[worker.job]
         life = Life(own, exit_.time if exit_ else None, start if worker.start is None else worker.start, end)
         filled = fill_worker([log for _, log in logs], iterations.of(worker), life)
@@ -257,6 +263,22 @@ def _logs(contents: Contents, found: Cast) -> Iterable[Observation | Unused]:
             yield from printed_stacks(log, moments, identity, pid)
             yield from printed_timers(log, moments, partial(_of_rank, found, worker.job))
             yield from job_events.of_lines(log, moments, identity, launcher=job_events.TORCHRUN)
+
+
+def _end_of(worker: Worker, exits: Exits, last: int) -> launcher.Exit | None:
+    """The end that a launcher reports of a worker whose process nobody knows, by node and local rank."""
+    here = _ends_in({key: one for key, one in exits.items() if key[1] and key[1] == worker.node}, worker.job)
+    return _first_end([one for one in here if one.local_rank == worker.local_rank], last)
+
+
+def _ends_in(exits: Exits, home: str) -> list[launcher.Exit]:
+    return [one for (job, _, _), one in exits.items() if job in ("", home)]
+
+
+def _first_end(ends: Sequence[launcher.Exit], last: int) -> launcher.Exit | None:
+    """Of the ends of one worker's attempts the first that does not lie before what it printed last (ns)."""
+    after = [one for one in ends if one.time >= last - TOLD_LATER]
+    return min(after, key=lambda one: (one.time, one.pid), default=None)
 
 
 def _shifted(worker: Worker, logs: Sequence[LogFile], filled: Sequence[Sequence[Moment]]) -> Iterable[Observation]:
@@ -301,9 +323,12 @@ def _nodes(
 
 
 def _spoken(
-    contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]]
+    contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]], exits: Exits
 ) -> Iterable[Observation | Unused]:
-    """The lines of files that several wrote; one without a time gets it from those around it, whoever wrote them."""
+    """The lines of files that several wrote; one without a time gets it from those around it, whoever wrote them.
+
+    What stands untimed at the end of a file of one rank came at its end, where a launcher reports that.
+    """
     files: dict[str, list[Spoken]] = defaultdict(list)
     for one in contents.spoken:
         files[one.log.file].append(one)
@@ -312,7 +337,12 @@ def _spoken(
         records = sorted(
             (record.line, at, index) for at, one in enumerate(voices) for index, record in enumerate(one.log.records)
         )
-        filled = by_neighbour([voices[at].log.moments[index] for _, at, index in records], start, end)
+        known = [one.log.moments for one in voices]
+        if len(voices) == 1 and voices[0].rank is not None:
+            home, last = found.owners.home(file), voices[0].log.last() or 0
+            ended = _first_end([one for one in _ends_in(exits, home) if one.rank == voices[0].rank], last)
+            known = [at_its_end(voices[0].log, None if ended is None else ended.time)]
+        filled = by_neighbour([known[at][index] for _, at, index in records], start, end)
         moments: list[list[Moment]] = [[] for _ in voices]
         for (_, at, _), moment in zip(records, filled, strict=True):
             # Where no time follows nobody knows how much later it was.

@@ -108,10 +108,19 @@ def fill_alone(log: LogFile, life: Life) -> list[Moment]:
     return by_neighbour(log.moments, life.start, life.end)
 
 
+def at_its_end(log: LogFile, exited: int | None) -> list[Moment | None]:
+    """The moments of the log of one worker; what it printed at its end came when its launcher says that it ended."""
+    at = _end_of_process(log, log.moments)
+    if at is None or exited is None:
+        return log.moments
+    moment = ending(log.last(), None, None, exited, exited)
+    return log.moments[:at] + [moment] * (len(log.moments) - at)
+
+
 def _fill(log: LogFile, moments: list[Moment | None], last: int | None, life: Life) -> list[Moment]:
     at = _end_of_process(log, moments)
     if at is not None:
-        moment = ending(last, life.seen.alive, life.seen.dead, life.exited)
+        moment = ending(last, life.seen.alive, life.seen.dead, life.exited, life.end)
         if moment is not None:
             moments = moments[:at] + [moment] * (len(moments) - at)
     return by_neighbour(moments, life.start, life.end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from enum import Enum
 
 import msgspec
 
@@ -26,13 +27,17 @@ _EQUALS = re.compile(r"\brank=(\d{1,7})\b")
 _HOST = re.compile(r"\bhost(?:name)?(?:[=:] ?([\w.-]{1,253})|[ ](?=[\w.-]{0,60}\d)([\w.-]{1,253}))")
 """Behind a blank a host has a digit in its name; ``host is up`` names none."""
 _NO_ROLE = ("", "default", "rank")
+_POD = re.compile(
+    r"(?:^|/)[\w.-]{1,253}_([\w.-]{1,253})_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/[^/]{1,253}/\d{1,9}\.log$"
+)
+"""Where a kubelet keeps what one container of a pod prints."""
 
 
 class Voice(msgspec.Struct, frozen=True, order=True):
     """One writer of a file: where it runs as far as envelopes say, and the number of its label.
 
-    ``local`` is a local rank, ``rank`` a global one; null where the labels do not tell. ``shared`` where workers of
-    several nodes may have the same local rank here.
+    ``local`` is a local rank, ``rank`` a global one; null where the labels do not tell. ``label`` is a number that may
+    be either. ``shared`` where workers of several nodes may have the same local rank or label here.
     """
 
     pod: str = ""
@@ -45,12 +50,14 @@ class Voice(msgspec.Struct, frozen=True, order=True):
     role: str = ""
     local: int | None = None
     rank: int | None = None
+    label: int | None = None
     shared: bool = False
 
     @property
     def alone(self) -> bool:
         """Whether this is one process, so that what one of its lines says of itself holds for all of them."""
-        return self.pid >= 0 or (self.local is not None and not self.shared)
+        numbered = self.local is not None or self.label is not None
+        return self.pid >= 0 or (numbered and not self.shared)
 
     @property
     def node(self) -> tuple[str, str, int, int]:
@@ -86,11 +93,13 @@ class Spoken(msgspec.Struct, frozen=True):
 
 def voices_of(log: LogFile) -> list[Spoken]:
     """The writers of a file, each with its own records, in order of their envelopes."""
-    shared = _shared(log)
+    log = _in_pod(log)
+    labels = _labels_of(log)
+    shared = _shared(log, labels)
     records: dict[Voice, list[Record]] = defaultdict(list)
     for record in log.records:
-        voice, rank = _voice(record, teed=log.teed)
-        if voice.local is not None and voice.node in shared:
+        voice, rank = _voice(record, labels)
+        if (voice.local is not None or voice.label is not None) and voice.node in shared:
             voice = msgspec.structs.replace(voice, shared=True)
         if not voice.alone:
             voice = msgspec.structs.replace(voice, rank=rank)
@@ -112,16 +121,57 @@ def voices_of(log: LogFile) -> list[Spoken]:
     return found
 
 
+def _in_pod(log: LogFile) -> LogFile:
+    """The log with the pod that its place tells, where its lines tell none."""
+    found = _POD.search(log.file)
+    if found is None or any(record.wrap.pod for record in log.records):
+        return log
+    records = [
+        msgspec.structs.replace(record, wrap=msgspec.structs.replace(record.wrap, pod=found[1]))
+        for record in log.records
+    ]
+    return msgspec.structs.replace(log, records=records)
+
+
 def _order(voice: Voice) -> tuple[object, ...]:
-    numbers = (-1 if number is None else number for number in (voice.local, voice.rank))
+    numbers = (-1 if number is None else number for number in (voice.local, voice.rank, voice.label))
     place = (voice.pod, voice.container, voice.actor, voice.pid, voice.ip, voice.component, voice.task, voice.role)
     return (*place, *numbers, voice.shared)
 
 
-def _voice(record: Record, *, teed: bool) -> tuple[Voice, int | None]:
+class _Labels(Enum):
+    """Who put the outer labels of a file there."""
+
+    PYTORCH = "before what it logs and before tracebacks, with the global rank"
+    TEE = "torchrun's tee, before all lines, with the local rank"
+    UNKNOWN = "a launcher or the program, before most lines, with whatever number"
+
+
+def _labels_of(log: LogFile) -> _Labels:
+    """Whose the labels of a file are. PyTorch puts none before what a program prints.
+
+    Where PyTorch's loggers have but one, nobody puts another before all lines.
+    """
+    if log.teed:
+        return _Labels.TEE
+    if log.logged:
+        return _Labels.PYTORCH
+    firsts: dict[int, Record] = {}
+    labelled = 0
+    for record in log.records:
+        if record.wrap.labels and record.wrap.labels[0][0] == "rank":
+            labelled += 1
+            firsts.setdefault(record.wrap.labels[0][1], record)
+    # Behind a traceback its message may go on, so only what a label stands before first counts.
+    plain = any(record.shape == "line" and not of_logger(record.text) for record in firsts.values())
+    return _Labels.UNKNOWN if plain and 2 * labelled >= len(log.records) else _Labels.PYTORCH
+
+
+def _voice(record: Record, whose: _Labels) -> tuple[Voice, int | None]:
     """The voice of a record, and the global rank that its label names.
 
     A program may print such a label itself, with whatever number; PyTorch's loggers and hook mean the global rank.
+    Where such labels stand before most lines anyway, one before a traceback need not be the hook's.
     """
     wrap = record.wrap
     place = Voice(
@@ -134,29 +184,32 @@ def _voice(record: Record, *, teed: bool) -> tuple[Voice, int | None]:
         task=-1 if wrap.task is None else wrap.task,
     )
     labels = wrap.labels
-    if labels and teed:
+    if labels and whose is _Labels.TEE:
         (role, local), *inner = labels
         place = msgspec.structs.replace(place, role=role, local=local)
         labels = tuple(inner)
+    elif labels and whose is _Labels.UNKNOWN:
+        return msgspec.structs.replace(place, label=labels[0][1]), wrap.rank
     named = labels and labels[-1][0] == "rank" and (record.shape in ("traceback", "failure") or of_logger(record.text))
     return place, labels[-1][1] if named else wrap.rank
 
 
-def _shared(log: LogFile) -> set[tuple[str, str, int, int]]:
+def _shared(log: LogFile, whose: _Labels) -> set[tuple[str, str, int, int]]:
     """The nodes that may be several: nothing tells them apart, or their global ranks do not fit one node.
 
     On one node the global ranks are the local ones and a number that is the same for all.
     """
-    if not log.teed:
+    if whose is _Labels.PYTORCH:
         return set()
     locals_: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
     bases: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
     for record in log.records:
-        voice, rank = _voice(record, teed=True)
-        if voice.local is not None:
-            locals_[voice.node].add(voice.local)
+        voice, rank = _voice(record, whose)
+        number = voice.label if voice.local is None else voice.local
+        if number is not None:
+            locals_[voice.node].add(number)
             if rank is not None:
-                bases[voice.node].add(rank - voice.local)
+                bases[voice.node].add(rank - number)
     whole = _worlds(log.records)
     return {
         node
@@ -278,9 +331,8 @@ def _spoken(
 
 
 def _reason(voice: Voice, labelled: bool) -> str:
-    if voice.local is not None:
-        several = ", and it may be of several nodes" if voice.shared else ", and nothing names the global one"
-        return f"the label {voice.role}{voice.local} is a local rank{several}"
+    if voice.local is not None or voice.label is not None:
+        return _of_number(voice)
     if voice.pid >= 0:
         return "no line says which rank this process is"
     if voice.task >= 0 and voice.pod:
@@ -290,3 +342,10 @@ def _reason(voice: Voice, labelled: bool) -> str:
     if voice.nobody and labelled:
         return "without the label that others in this file have"
     return "several ranks may write here, and no label tells them apart"
+
+
+def _of_number(voice: Voice) -> str:
+    if voice.local is None:
+        return f"nothing shows whether the label rank{voice.label} is the local rank or the global one"
+    several = ", and it may be of several nodes" if voice.shared else ", and nothing names the global one"
+    return f"the label {voice.role}{voice.local} is a local rank{several}"

@@ -20,20 +20,23 @@ _MARKS = re.compile(
     rb"|^[^\n=]{0,100}={20,200}\n[^\n]{1,300} FAILED\n[^\n-]{0,100}-{20,200}\n[^\n]{0,100}(?:Failures:|Root Cause)",
     re.MULTILINE,
 )
-_FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: \d{1,6} \(pid: (\d{1,9})\)")
+_FAILED = re.compile(r"failed \(exitcode: -?\d{1,4}\) local_rank: (\d{1,6}) \(pid: (\d{1,9})\)")
 _PIDS = re.compile(r"(?:Sending process |\(pid: )(\d{1,9})")
 _ENTRY = re.compile(
     r"time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\n(?:[^\n]{0,400}\n){0,2}?"
+    r"(?: {0,8}rank {0,12}: (\d{1,7}) \(local_rank: (\d{1,6})\)\n)?"
     r" {0,8}exitcode {0,12}: [^\n(]{0,20}\(pid: (\d{1,9})\)"
 )
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """A process's end as its launcher reports it, in nanoseconds."""
+    """A process's end as its launcher reports it, in nanoseconds; the ranks are null where it tells none."""
 
     pid: int
     time: int
     precise: bool
+    local_rank: int | None = None
+    rank: int | None = None
 
 
 def recognised(source: Source) -> bool:
@@ -74,14 +77,18 @@ def exits(log: LogFile, moments: Sequence[Moment | None]) -> dict[int, Exit]:
     """Ends of processes by id. The line at the moment counts before the report, which is only by the second."""
     found: dict[int, Exit] = {}
     for record, moment in zip(log.records, moments, strict=True):
-        entries = [Exit(int(pid), moment.time, True) for pid in _FAILED.findall(record.text)] if moment else []
+        failed = _FAILED.findall(record.text) if moment else []
+        entries = [Exit(int(pid), moment.time, True, int(local)) for local, pid in failed] if moment else []
         if record.shape == "failure":
             entries += [
-                Exit(int(pid), when.time, False)
-                for clock, pid in _ENTRY.findall(record.text)
+                Exit(int(pid), when.time, False, int(local) if local else None, int(rank) if rank else None)
+                for clock, rank, local, pid in _ENTRY.findall(record.text)
                 if (when := dated(clock)) and possible(when.time)
             ]
         for entry in entries:
-            if entry.pid not in found or (entry.precise and not found[entry.pid].precise):
-                found[entry.pid] = entry
+            known = found.get(entry.pid, entry)
+            better = entry if entry.precise and not known.precise else known
+            # The line at the moment tells no rank, the report does.
+            rank = entry.rank if known.rank is None else known.rank
+            found[entry.pid] = msgspec.structs.replace(better, rank=rank)
     return found

@@ -658,6 +658,26 @@ def test_a_process_that_nobody_saw_ends_when_its_launcher_says(tmp_path: Path, w
     assert raised(read(tmp_path)) == pytest.approx(55.187)
 
 
+def test_a_launcher_tells_the_end_of_a_worker_whose_process_nobody_knows(tmp_path: Path, write: Write) -> None:
+    write("agent_node01.log", AGENT)
+    write(f"{RUN}/1/stderr.log", f"{clock(5)} step 1\n", RAISED)
+    assert raised(read(tmp_path)) == pytest.approx(55.187)
+
+
+def test_a_launcher_tells_the_end_of_the_rank_that_a_file_is_named_after(tmp_path: Path, write: Write) -> None:
+    write("agent_node01.log", AGENT)
+    for rank, end in ((2, ""), (3, RAISED)):
+        lines = [f"{clock(n)} INFO [rank {rank}] step {n} loss 1.5\n" for n in range(1, 6)]
+        write(f"logs/rank_{rank}.log", *lines, end)
+    assert raised(read(tmp_path)) == pytest.approx(55.187)
+
+
+def test_an_end_before_what_a_worker_printed_last_is_of_an_attempt_before(tmp_path: Path, write: Write) -> None:
+    write("agent_node01.log", AGENT)
+    write(f"{RUN}/1/stderr.log", f"{clock(58)} step 1\n", RAISED)
+    assert raised(read(tmp_path)) == 58.0
+
+
 def test_a_traceback_in_the_middle_takes_its_neighbours_time(tmp_path: Path, write: Write) -> None:
     write("m.jsonl", *(sample(n) for n in range(1, 31)))
     write(f"{RUN}/1/stderr.log", f"{clock(5)} [rank 3] step 1\n", RAISED, f"{clock(9)} [rank 3] step 2\n")

@@ -359,3 +359,41 @@ def test_a_file_of_one_label_is_of_the_rank_that_it_says_itself(tmp_path: Path) 
     other = [row for row in labelled(LABELS[0], "") if "[rank 2]" in row]
     found = read(tmp_path, *own, file="worker_a.log", worker_b_dot_log="\n".join(other))
     assert (rank_of(found, "step 5 of 3"), rank_of(found, "step 5 of 2")) == (3, None)
+
+
+def prefixed(label: int, *lines: str) -> list[str]:
+    return [f"[rank{label}]: {line}" for line in lines]
+
+
+def test_where_a_label_stands_before_most_lines_a_traceback_proves_it_no_more_than_these(tmp_path: Path) -> None:
+    rows = [*prefixed(0, "step 1", *TRACEBACK, "step 2"), *prefixed(1, "step 1", "step 2"), AGENT]
+    found = read(tmp_path, *rows)
+    assert set(ranks(found).values()) == {None}
+    assert "whether the label rank1" in reason(found, "step 2")
+    assert {i.process_type for i, e in logs(found) if e.text in (AGENT, "step 2")} == {"launcher", "trainer"}
+
+
+def test_few_lines_that_a_program_labels_itself_leave_tracebacks_to_pytorchs_hook(tmp_path: Path) -> None:
+    rows = [*prefixed(3, "loading", *TRACEBACK), *(f"line {n}" for n in range(5))]
+    assert ranks(read(tmp_path, *rows))["\n".join(TRACEBACK)] == 3
+
+
+def test_lines_that_name_their_rank_or_pytorchs_loggers_tell_what_such_a_label_is(tmp_path: Path) -> None:
+    pod = "[pod/w-1/pytorch] "
+    rows = [pod + line for line in [*prefixed(1, "a", "[rank 9] b", *TRACEBACK), *prefixed(2, "c", "d")]]
+    assert ranks(read(tmp_path, *rows)) == {"a": 9, "[rank 9] b": 9, "\n".join(TRACEBACK): 9, "c": None, "d": None}
+    rows = [pod + line for line in [*prefixed(9, "a", "b", *TRACEBACK), f"[rank9]:{CPP}x"]]
+    assert ranks(read(tmp_path, *rows)) == {"a": None, "b": None, "\n".join(TRACEBACK): 9, f"{CPP}x": 9}
+    before = [pod + line for line in prefixed(0, "a", f"{CPP}x", *TRACEBACK)]
+    assert set(ranks(read(tmp_path, *before)).values()) == {None}
+
+
+def test_a_kubelets_file_is_of_the_pod_that_its_place_names(tmp_path: Path) -> None:
+    place = "train_llm-worker-1_0f3c9d1e-7b5a-4826-9c0d-1e2f3a4b5c61/pytorch"
+    rows = [
+        CRI.format(10 + n) + line for n, line in enumerate([*prefixed(2, "a", "[rank 2] b"), *prefixed(3, "c", "d")])
+    ]
+    (tmp_path / "job" / place).mkdir(parents=True)
+    found = read(tmp_path, *rows, file=f"{place}/0.log")
+    assert ranks(found) == {"a": 2, "[rank 2] b": 2, "c": None, "d": None}
+    assert {identity.node for identity, _ in logs(found)} == {"llm-worker-1"}
