@@ -1,4 +1,4 @@
-"""What one job's windows show of the pipeline: producers that fell silent, clocks that run ahead, lines left out."""
+"""What one job's windows show of the pipeline: producers that fell silent, one or all, clocks ahead, lines left out."""
 
 from __future__ import annotations
 
@@ -35,13 +35,23 @@ class Heard(msgspec.Struct, array_like=True):
     last: int
     gap: int = 0
 
+    def hear(self, end: int) -> None:
+        """Take in that it was heard in the window that ends at ``end``."""
+        self.gap = min(max(self.gap, end - self.last), LONGEST_GAP_NS)
+        self.last = end
+
 
 class JobMetaState(msgspec.Struct, kw_only=True):
-    """What is carried from window to window; ``nodes`` are those whose producers have sent heartbeats."""
+    """What is carried from window to window; ``nodes`` are those whose producers have sent heartbeats.
+
+    ``heard`` is when any of them was, null while none has ever sent a heartbeat.
+    """
 
     cluster: str = ""
     nodes: dict[str, Heard] = {}
+    heard: Heard | None = None
     silent: AlertsState = msgspec.field(default_factory=AlertsState)
+    all_silent: AlertsState = msgspec.field(default_factory=AlertsState)
     skew: AlertsState = msgspec.field(default_factory=AlertsState)
     unparsed: AlertsState = msgspec.field(default_factory=AlertsState)
 
@@ -53,20 +63,29 @@ class JobMeta:
         self.state = state
         self._job = job
         self._silent = Alerts("producer_silent", SILENT, job, state.silent)
+        self._all_silent = Alerts("job_silent", SILENT, job, state.all_silent)
         self._skew = Alerts("skew", SKEW, job, state.skew)
         self._unparsed = Alerts("unparsed", UNPARSED, job, state.unparsed)
 
     def close(
-        self, end: int, summaries: Sequence[Window], left: Callable[[], set[str]], *, unavailable: bool
+        self,
+        end: int,
+        summaries: Sequence[Window],
+        left: Callable[[], set[str]],
+        runs: Callable[[], bool],
+        *,
+        unavailable: bool,
     ) -> list[MetaAlert]:
         """What the window that ends at ``end`` says. ``left`` are the nodes that the job no longer runs on.
 
+        ``runs`` is whether the job is at work and nothing has told its end, so that it should be heard.
         ``unavailable``: some partition was left out of the window, so who is not in it may have spoken.
         """
         state = self.state
         state.cluster = max((one.identity.cluster for one in summaries), default="") or state.cluster
         self._hear(end, summaries, unavailable=unavailable)
-        said = self._silence(end, left)
+        # Who is silent in a window that some partition was left out of, or heard again, is not known.
+        said = [] if unavailable else [*self._silence(end, left), *self._silence_of_all(end, runs)]
         said += self._skew.close(end, state.cluster, self._skews(end, summaries))
         return said + self._unparsed.close(end, state.cluster, self._left_out(end, summaries))
 
@@ -75,7 +94,7 @@ class JobMeta:
         why = f"nothing more is heard of job {self._job}"
         return [
             alert
-            for alerts in (self._silent, self._skew, self._unparsed)
+            for alerts in (self._silent, self._all_silent, self._skew, self._unparsed)
             for alert in alerts.end_all(end, self.state.cluster, why)
         ]
 
@@ -93,10 +112,15 @@ class JobMeta:
                 nodes[node] = Heard(end)
         for node, known in nodes.items():
             if node in heard:
-                known.gap = min(max(known.gap, end - known.last), LONGEST_GAP_NS)
-                known.last = end
+                known.hear(end)
             elif unavailable:
                 known.last = end
+        if nodes and self.state.heard is None:
+            self.state.heard = Heard(end)
+        elif self.state.heard is not None and summaries:
+            self.state.heard.hear(end)
+        elif self.state.heard is not None and unavailable:
+            self.state.heard.last = end
 
     def _silence(self, end: int, left: Callable[[], set[str]]) -> list[MetaAlert]:
         """Producers that say nothing more although others of the job's have gone on since."""
@@ -124,6 +148,29 @@ class JobMeta:
             if node in silent or (known.last == end and self._silent.follows(self._subject(node)))
         ]
         return said + self._silent.close(end, self.state.cluster, found)
+
+    def _silence_of_all(self, end: int, runs: Callable[[], bool]) -> list[MetaAlert]:
+        """That of a job at work nothing at all is heard any more, while windows close: time goes on without it.
+
+        The end of a job is silent, too. So nothing is said where anything has told that it ends, or that it has failed.
+        """
+        heard, job = self.state.heard, self._job
+        if heard is None:
+            return []
+        silent, at_work = _is_silent(heard, end), runs()
+        if self._all_silent.follows(job) and not at_work and heard.last != end:
+            why = f"job {job} is over, by all that is known of it"
+            return self._all_silent.end(end, self.state.cluster, [job], why)
+        bad = silent and at_work
+        if not bad and (heard.last != end or not self._all_silent.follows(job)):
+            return []
+        text = (
+            f"job {job} is silent: {_from_any(len(self.state.nodes))} nothing was heard of it for "
+            f"{(end - heard.last) // SECOND} s, and nothing has told that it ends; what happens in it is not seen, "
+            "and what is open of it stays open"
+        )
+        found = Condition(job, bad, heard.last, text, f"job {job} is heard again")
+        return self._all_silent.close(end, self.state.cluster, [found])
 
     def _skews(self, end: int, summaries: Sequence[Window]) -> list[Condition]:
         """Nodes of whose workers many have events that lie ahead of time, or that come behind their windows."""
@@ -169,3 +216,7 @@ def _skewed(node: str, ahead: int, late: int, workers: int, job: str) -> str:
 
 def _producers(count: int) -> str:
     return "that on 1 other node goes on" if count == 1 else f"those on {count} other nodes go on"
+
+
+def _from_any(count: int) -> str:
+    return "from its one node" if count == 1 else f"from all of its {count} nodes"

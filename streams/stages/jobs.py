@@ -26,7 +26,7 @@ from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of
 from streams.stages.split import Shared, attempt_of, group_of, number_of, window_of
 from streams.stages.told import told_by
-from streams.stall import StallRule, stall_of
+from streams.stall import StallRule, over, stall_of
 from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView
 
@@ -122,7 +122,7 @@ class JobKeeper:
         outputs += self._comparisons(seen, revisions, end)
         ended = self._forget_idle(windows)
         outputs += [self._out("incidents", self._state.job, one, end) for one in ended]
-        meta = self._meta.close(end, summaries, self._left, unavailable=unavailable)
+        meta = self._meta.close(end, summaries, self._left, self._runs, unavailable=unavailable)
         meta += self._meta.end(end) if self.idle else []
         return outputs + [self._out("meta", one.cluster, one, end) for one in meta]
 
@@ -133,6 +133,10 @@ class JobKeeper:
             view = attempt.state.view
             nodes[view.superseded is not None] |= {member.identity.node for member in view.members.values()}
         return nodes[True] - nodes[False]
+
+    def _runs(self) -> bool:
+        """Whether some attempt is at work, as far as is known: nothing has told its end, nor that it lost anybody."""
+        return any(not over(view) and view.stops.failed is None for view in self.views)
 
     def _forget_idle(self, windows: dict[str, AttemptWindow]) -> list[Incident]:
         """Forget attempts of which nothing is heard any more; their open incidents end with a last revision."""

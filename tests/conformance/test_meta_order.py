@@ -12,9 +12,11 @@ from streams_support import (
     Script,
     any_of,
     at,
+    hanging,
     log_of,
     node_of,
     raw_of,
+    recording_of,
     records,
     run,
     steady,
@@ -24,6 +26,7 @@ from streams_support import (
 )
 
 from producers.observations import Observation
+from producers.recording import Recording
 from schemas.meta import WATCHDOG, MetaAlert
 from streams.driver import Driver
 from streams.log.memory import MemoryLog
@@ -45,6 +48,11 @@ def ailing() -> Script:
     return script
 
 
+def recording() -> Recording:
+    """That job, and one of which nothing at all is heard any more while it hangs."""
+    return recording_of(ailing(), hanging("dark"))
+
+
 def _silent(one: Observation) -> bool:
     return one.identity.node == SILENT and at(40) <= one.arrival < at(100)
 
@@ -63,7 +71,7 @@ def told(log: MemoryLog) -> list[MetaAlert]:
 
 @pytest.fixture(scope="module")
 def expected() -> list[MetaAlert]:
-    log = written_log(ailing().recording, 1, CONFIG_FEW)
+    log = written_log(recording(), 1, CONFIG_FEW)
     run(log, CONFIG_FEW)
     return told(log)
 
@@ -77,6 +85,7 @@ def test_each_trouble_is_said_once_and_so_is_its_end(expected: list[MetaAlert]) 
         ("skew", f"pipeline|{SKEWED}", "firing"),
         ("producer_silent", f"pipeline|{SILENT}", "firing"),
         ("unparsed", "pipeline", "firing"),
+        ("job_silent", "dark", "firing"),
         ("producer_silent", f"pipeline|{SILENT}", "resolved"),
         ("skew", f"pipeline|{SKEWED}", "resolved"),
         ("unparsed", "pipeline", "resolved"),
@@ -85,7 +94,7 @@ def test_each_trouble_is_said_once_and_so_is_its_end(expected: list[MetaAlert]) 
 
 @pytest.mark.parametrize("partitions", [2, 5])
 def test_neither_partitions_nor_the_order_of_reading_change_it(expected: list[MetaAlert], partitions: int) -> None:
-    raw = raw_of(written_log(ailing().recording, partitions, CONFIG_FEW))
+    raw = raw_of(written_log(recording(), partitions, CONFIG_FEW))
     for seed in range(2):
         log = log_of(raw)
         run(log, CONFIG_FEW, choose=any_of(seed, most=40))
@@ -93,7 +102,7 @@ def test_neither_partitions_nor_the_order_of_reading_change_it(expected: list[Me
 
 
 def test_a_stage_that_begins_again_says_the_same(expected: list[MetaAlert]) -> None:
-    log, store = written_log(ailing().recording, 2, CONFIG_FEW), MemorySnapshots()
+    log, store = written_log(recording(), 2, CONFIG_FEW), MemorySnapshots()
     for _ in range(12):
         driver = Driver(log, CONFIG_FEW, store=store)
         for _ in range(40):
@@ -103,8 +112,8 @@ def test_a_stage_that_begins_again_says_the_same(expected: list[MetaAlert]) -> N
 
 
 def test_every_partition_beats_with_and_without_jobs() -> None:
-    for recording in (steady("one", 2, 200).recording, None):
-        log = written_log(recording, 3) if recording else idle(3, 260)
+    for busy in (steady("one", 2, 200).recording, None):
+        log = written_log(busy, 3) if busy else idle(3, 260)
         driver = Driver(log, CONFIG)
         driver.run()
         beats: dict[str, list[int]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 
@@ -110,11 +112,17 @@ def window(node: str, *, worker: int | None = None, heartbeats: int = 0, **more:
     return msgspec.convert(plain, Window)
 
 
-def play(windows: list[list[Window] | None], left: set[str] | None = None) -> list[str]:
-    """What is said of windows, as name, subject's node, status and number of the window; null is an unavailable one."""
+def play(windows: list[list[Window] | None], left: set[str] | None = None, runs_for: int = 0) -> list[str]:
+    """What is said of windows, as name, subject's node, status and number of the window; null is an unavailable one.
+
+    The job is at work for so many windows as far as anything tells.
+    """
     job, said = JobMeta("job", JobMetaState()), []
     for number, summaries in enumerate(windows, 1):
-        found = job.close(number * W, summaries or [], lambda: left or set(), unavailable=summaries is None)
+        runs = number <= runs_for
+        found = job.close(
+            number * W, summaries or [], lambda: left or set(), partial(bool, runs), unavailable=summaries is None
+        )
         said += [f"{number} {one.name} {one.subject.rpartition('|')[2]} {one.status}" for one in found]
         job = JobMeta("job", msgspec.json.decode(written(job.state), type=JobMetaState))
     return said
@@ -149,6 +157,7 @@ SILENT_WINDOWS = SILENT_NS // W
         ("one node alone tells nothing", [beats("b"), *[[]] * 20], []),
         ("one that is heard seldom", [BOTH, ONE, ONE, BOTH, *[ONE] * 8, BOTH], []),
         ("an unavailable window tells nothing", [BOTH, ONE, None, ONE, BOTH, ONE, None, ONE, BOTH], []),
+        ("nor that it is back", [BOTH] + [ONE] * 3 + [None] * 2 + [ONE] * 2, ["4 producer_silent b firing"]),
     ],
 )
 def test_a_producer_is_silent_if_others_go_on_without_it(
@@ -164,11 +173,64 @@ def test_a_node_that_the_job_has_left_is_not_missed() -> None:
 def test_a_silent_producer_ends_with_its_job() -> None:
     job = JobMeta("job", JobMetaState())
     for number, summaries in enumerate([BOTH, ONE, ONE, ONE], 1):
-        said = job.close(number * W, summaries, set, unavailable=False)
+        said = job.close(number * W, summaries, set, bool, unavailable=False)
     (begun,) = said
     assert begun.text == (
         "the producer on b has said nothing of job job for 30 s, while that on 1 other node goes on: "
         "what happens there is not seen"
+    )
+    (over,) = job.end(9 * W)
+    assert (over.id, over.status, over.text) == (begun.id, "resolved", "nothing more is heard of job job")
+
+
+NOTHING: list[Window] = []
+
+
+@pytest.mark.parametrize(
+    ("name", "windows", "runs_for", "said"),
+    [
+        ("all fall silent at work", [BOTH] * 5 + [NOTHING] * 5, 99, ["8 job_silent job firing"]),
+        ("of one node, too", [ONE] * 2 + [NOTHING] * 5, 99, ["5 job_silent job firing"]),
+        ("a job that has told its end", [BOTH] * 5 + [NOTHING] * 20, 5, []),
+        (
+            "it comes back",
+            [BOTH, *[NOTHING] * 4, *[BOTH] * 3],
+            99,
+            ["4 job_silent job firing", "7 job_silent job resolved"],
+        ),
+        (
+            "what is known of it is given up",
+            [BOTH, *[NOTHING] * 8],
+            6,
+            ["4 job_silent job firing", "7 job_silent job resolved"],
+        ),
+        ("one that is heard seldom", [BOTH, NOTHING, NOTHING, BOTH, *[NOTHING] * 8, BOTH], 99, []),
+        ("an unavailable window tells nothing", [BOTH, NOTHING, None, NOTHING, NOTHING, BOTH], 99, []),
+        ("nor that it is back", [BOTH, *[NOTHING] * 3, None, None, NOTHING], 99, ["4 job_silent job firing"]),
+        ("without heartbeats nobody knows that it should be heard", [[window("a", worker=1)], *[NOTHING] * 9], 99, []),
+        (
+            "first one node, then the others",
+            [BOTH] * 2 + [ONE] * 3 + [NOTHING] * 4,
+            99,
+            ["5 producer_silent b firing", "8 job_silent job firing"],
+        ),
+    ],
+)
+def test_a_job_at_work_of_which_nothing_is_heard_is_told(
+    name: str, windows: list[list[Window] | None], runs_for: int, said: list[str]
+) -> None:
+    assert play(windows, runs_for=runs_for) == said, name
+
+
+def test_what_is_said_of_a_silent_job_names_no_node_and_ends_with_it() -> None:
+    job = JobMeta("job", JobMetaState())
+    for number, summaries in enumerate([BOTH, NOTHING, NOTHING, NOTHING], 1):
+        said = job.close(number * W, summaries, set, lambda: True, unavailable=False)
+    (begun,) = said
+    assert (begun.subject, begun.severity, begun.since, begun.cluster) == ("job", "warning", W, "c1")
+    assert begun.text == (
+        "job job is silent: from all of its 2 nodes nothing was heard of it for 30 s, and nothing has told that it "
+        "ends; what happens in it is not seen, and what is open of it stays open"
     )
     (over,) = job.end(9 * W)
     assert (over.id, over.status, over.text) == (begun.id, "resolved", "nothing more is heard of job job")
