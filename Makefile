@@ -4,6 +4,9 @@ BIN := .venv/bin
 # Tests pass wrong things on purpose; that what they call is there, and takes what it is given, is checked all the same.
 LAX := $(foreach code,arg-type call-overload func-returns-value import-not-found import-untyped misc no-untyped-call type-var unused-ignore var-annotated,--disable-error-code=$(code))
 
+# Tests start hundreds of processes: what these import is compiled once, whatever the environment says.
+COMPILED := PYTHONDONTWRITEBYTECODE=
+
 .PHONY: demo test test-slow check format schemas lock clean bench-live bench-latency bench-kill bench-templates bench-stacks bench-window bench-metrics bench-drift
 
 .venv/run: requirements.lock pyproject.toml
@@ -16,10 +19,10 @@ demo: .venv/run ## stream a recorded faulty job through the whole pipeline
 	$(BIN)/rankwatch demo
 
 test: .venv/run ## run every test but the slow ones
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(COMPILED) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: .venv/run ## outages and standstills of a real Kafka, and its live clock
-	RANKWATCH_REQUIRE_KAFKA=1 $(BIN)/python -m pytest -m slow
+	$(COMPILED) RANKWATCH_REQUIRE_KAFKA=1 $(BIN)/python -m pytest -m slow
 
 check: .venv/run ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

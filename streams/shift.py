@@ -13,7 +13,6 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from river.drift import PageHinkley
 
 from streams.checks import require
 from streams.robust import spread
@@ -131,6 +130,9 @@ class Watcher:
 
     def _page_hinkley(self) -> Any:
         """River's detector as it stands behind the values that are kept."""
+        # With all of scipy behind it, it takes longer to load than everything else here; short series need none.
+        from river.drift import PageHinkley
+
         rule, reference = self.rule, self.track.reference
         center = median(reference)
         self._scale = center, max(spread(reference, center), rule.floor)

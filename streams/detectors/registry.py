@@ -125,8 +125,8 @@ def build(stage: Stage, settings: Mapping[str, Mapping[str, Any]]) -> list[Detec
     built = []
     for detector in registered(stage):
         given = dict(settings.get(detector.name, {}))
-        allowed = {field.name for field in msgspec.structs.fields(detector.config_type)}
-        if given.keys() - allowed:
-            raise ValueError(f"{detector.name} has no parameter {', '.join(sorted(given.keys() - allowed))}")
+        strange = sorted(given.keys() - set(detector.config_type.__struct_fields__))
+        if strange:
+            raise ValueError(f"{detector.name} has no parameter {', '.join(strange)}")
         built.append(detector(msgspec.convert(given, detector.config_type)))
     return built

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pkgutil
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -87,47 +89,69 @@ class Watch:
         found: list[Anomaly] = self.detector.observe(self.view, window)
         return found
 
-    def begin_again(self) -> None:
-        """Write everything down and read it back into new objects."""
-        raw = self.detector.snapshot()
-        self.detector = detector_of(self.name)
-        self.detector.restore(msgspec.Raw(bytes(raw)))
-        self.view = msgspec.json.decode(msgspec.json.encode(self.view), type=AttemptView)
+    def written(self) -> tuple[bytes, bytes]:
+        """State and view as they are written down."""
+        return bytes(self.detector.snapshot()), msgspec.json.encode(self.view)
 
 
-def findings(name: str, windows: Sequence, cut: int | None = None) -> list[bytes]:
-    watch = Watch(name, windows[0])
-    found: list[bytes] = []
-    for number, window in enumerate(windows):
-        if number == cut:
-            watch.begin_again()
-        found += [encode(one) for one in watch.see(window)]
-    return found
+def begun_again(name: str, window: AttemptWindow, written: tuple[bytes, bytes]) -> Watch:
+    """New objects that were read back."""
+    watch = Watch(name, window)
+    watch.detector.restore(msgspec.Raw(written[0]))
+    watch.view = msgspec.json.decode(written[1], type=AttemptView)
+    return watch
+
+
+Findings = list[list[bytes]]
+"""What a detector finds in each window of a sequence, encoded."""
+
+
+def seen(watch: Watch, windows: Sequence) -> Findings:
+    return [[encode(one) for one in watch.see(window)] for window in windows]
+
+
+def findings(name: str, windows: Sequence) -> Findings:
+    return seen(Watch(name, windows[0]), windows)
+
+
+FoundBy = Callable[[str], dict[str, Findings]]
+
+
+@pytest.fixture(scope="module")
+def found_by(sequences: dict[str, Sequence]) -> FoundBy:
+    """What a detector finds by job and attempt, each worked out once."""
+    return functools.cache(lambda name: {attempt: findings(name, windows) for attempt, windows in sequences.items()})
 
 
 @pytest.mark.parametrize("name", JOB)
-def test_every_detector_has_something_to_say_here(name: str, sequences: dict[str, Sequence]) -> None:
+def test_every_detector_has_something_to_say_here(name: str, found_by: FoundBy) -> None:
     """Or the tests below would compare nothing with nothing."""
-    assert any(findings(name, windows) for windows in sequences.values())
+    assert any(any(found) for found in found_by(name).values())
 
 
 @pytest.mark.parametrize("name", JOB)
-def test_a_snapshot_at_any_window_changes_no_finding(name: str, sequences: dict[str, Sequence]) -> None:
+def test_a_snapshot_at_any_window_changes_no_finding(
+    name: str, sequences: dict[str, Sequence], found_by: FoundBy
+) -> None:
     for attempt, windows in sequences.items():
-        expected = findings(name, windows)
+        expected = found_by(name)[attempt]
+        watch = Watch(name, windows[0])
         for cut in range(1, len(windows)):
-            assert findings(name, windows, cut) == expected, f"{attempt}: written down before window {cut}"
+            assert seen(watch, windows[cut - 1 : cut]) == expected[cut - 1 : cut], f"{attempt}: written down again"
+            again = begun_again(name, windows[0], watch.written())
+            assert seen(again, windows[cut:]) == expected[cut:], f"{attempt}: written down before window {cut}"
 
 
 @pytest.mark.parametrize("name", JOB)
-def test_a_job_detector_says_the_same_twice(name: str, sequences: dict[str, Sequence]) -> None:
-    for windows in sequences.values():
-        assert findings(name, windows) == findings(name, windows)
+def test_a_job_detector_says_the_same_twice(name: str, sequences: dict[str, Sequence], found_by: FoundBy) -> None:
+    for attempt, windows in sequences.items():
+        assert findings(name, windows) == found_by(name)[attempt]
 
 
 @pytest.mark.parametrize("name", JOB)
-def test_findings_of_a_detector_have_ids_of_their_own(name: str, sequences: dict[str, Sequence]) -> None:
-    ids = [decode("anomaly", one).id for windows in sequences.values() for one in findings(name, windows)]
+def test_findings_of_a_detector_have_ids_of_their_own(name: str, found_by: FoundBy) -> None:
+    every = [one for found in found_by(name).values() for window in found for one in window]
+    ids = [decode("anomaly", one).id for one in every]
     assert len(ids) == len(set(ids))
 
 
@@ -158,11 +182,16 @@ def test_the_state_of_a_job_detector_is_json_and_bounded(name: str, sequences: d
             assert len(raw) < MOST_BYTES
 
 
-@pytest.mark.parametrize("name", JOB)
-def test_a_healthy_job_gives_no_finding(name: str) -> None:
+@pytest.fixture(scope="module")
+def of_healthy_jobs() -> list[Anomaly]:
     log = written_log(recording_of(steady("fine", 8, 60), profiled("fine too", slow=0.0)))
     run(log, known=Known(library_of(steady("other", 8, 60), profiled("another", slow=0.0))))
-    assert not [one for one in records(log, "anomalies") if one.detector == name]
+    return records(log, "anomalies")
+
+
+@pytest.mark.parametrize("name", JOB)
+def test_a_healthy_job_gives_no_finding(name: str, of_healthy_jobs: list[Anomaly]) -> None:
+    assert not [one for one in of_healthy_jobs if one.detector == name]
 
 
 def windows_of_ranks() -> dict[int, list[Window]]:
