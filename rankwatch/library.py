@@ -14,7 +14,7 @@ from rankwatch.text_library import said_job
 from schemas.library import Library
 from streams.library.file import read_library, write_library
 from streams.library.learning import learned
-from streams.library.record import checked, merged
+from streams.library.record import checked, merged_library
 from streams.log.kafka_library import store_library, stored_library
 from streams.profiles import called
 
@@ -46,7 +46,7 @@ def learn(folders: Sequence[Path], name: str, *, even_unhealthy: bool = False) -
                 "`rankwatch library learn --even-unhealthy` learns from it all the same"
             )
         libraries.append(learned(found.log, name))
-    return merged(libraries, name)
+    return merged_library(libraries, name)
 
 
 def _learn(arguments: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def _learn(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    return _written(merged([read_library(file) for file in arguments.files], arguments.name), arguments.out)
+    return _written(merged_library([read_library(file) for file in arguments.files], arguments.name), arguments.out)
 
 
 def _written(library: Library, file: Path) -> int:

@@ -12,7 +12,7 @@ from schemas.ports import Entry
 from schemas.results import Incident, Notice
 from schemas.silences import Silence
 from streams.report import moment
-from streams.silencing import Labels, Why, judged, kept, labels_of, silence_of, silenced_with
+from streams.silencing import Labels, SilenceReason, judged, kept, labels_of, silence_of, silenced_with
 
 REMEMBERED = 10_000
 """Silenced incidents that are shown once their silence is over, and those of which it is known what silences them."""
@@ -88,7 +88,7 @@ class SilencedFeed:
         """The silence that holds for all that its attempt may have, hangs apart: those show as incidents."""
         self._latest = max(self._latest, notice.time)
         labels = {"job": (notice.job,), "attempt": (notice.attempt,)}
-        holding = [one for one in self._silences if judged(one, labels, self._now()) is Why.SILENCED]
+        holding = [one for one in self._silences if judged(one, labels, self._now()) is SilenceReason.SILENCED]
         return max(holding, key=lambda one: (one.ends, one.id), default=None)
 
     def over(self) -> list[Incident]:

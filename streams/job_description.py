@@ -80,7 +80,7 @@ class _Counts:
         return {reason: self._counts[reason] for reason in sorted(self._counts)[:MOST_REASONS] if self._counts[reason]}
 
 
-def merged(descriptions: Iterable[JobDescription | None]) -> JobDescription | None:
+def merged_description(descriptions: Iterable[JobDescription | None]) -> JobDescription | None:
     """What all of them tell, null where there is none."""
     given = [one for one in descriptions if one is not None]
     # Thousands of ranks tell the same.
@@ -96,7 +96,7 @@ def with_layout(
     world = world_size or layout.get("world")
     if not sizes and world is None:
         return description
-    return merged((described_by(Job(time=0, layout=sizes, world_size=world)), description))
+    return merged_description((described_by(Job(time=0, layout=sizes, world_size=world)), description))
 
 
 def of_attempt(attempt: str, told: Mapping[str, JobDescription]) -> JobDescription | None:
@@ -105,7 +105,7 @@ def of_attempt(attempt: str, told: Mapping[str, JobDescription]) -> JobDescripti
     Attempts of a job may differ in the one setting that matters. So of a facet of which the attempt tells anything its
     own word goes before the job's, and what only other attempts told does not count; of all others what anybody told.
     """
-    whole = merged(told[name] for name in sorted(told))
+    whole = merged_description(told[name] for name in sorted(told))
     own = told.get(attempt)
     if whole is None or own is None:
         return whole

@@ -47,7 +47,7 @@ class Run(msgspec.Struct, array_like=True):
         return self.others > self.first + (not self.fresh)
 
 
-class Seen:
+class RunsSeen:
     """What one window shows: runs that go on in it by name and rank, those that ended, what never was finite.
 
     ``lost`` are the iterations to which the job went back, and with them the runs that this ended.
@@ -77,10 +77,10 @@ class Runs(msgspec.Struct, kw_only=True):
     vouched: dict[str, int] = {}
     passed: dict[str, list[int]] = {}
 
-    def take(self, told: Mapping[str, Reports]) -> Seen:
+    def take(self, told: Mapping[str, Reports]) -> RunsSeen:
         """One window's reports of all ranks by name."""
         skipped = self._skipped(told)
-        seen = Seen()
+        seen = RunsSeen()
         for name, reports in told.items():
             watched = [block for block in reports.blocks if is_watched(name, block.unit)]
             if not watched or not self._has_room(name):
@@ -109,7 +109,7 @@ class Runs(msgspec.Struct, kw_only=True):
     def _since(self, name: str, iteration: int) -> None:
         self.since[name] = min(self.since.get(name, iteration), iteration)
 
-    def _take(self, rank: int, series: Series, skipped: set[int], seen: Seen) -> None:
+    def _take(self, rank: int, series: Series, skipped: set[int], seen: RunsSeen) -> None:
         """One rank's reports in order; a run is over with the first that is finite."""
         name = series.name
         finite = self.finite.setdefault(name, {})

@@ -12,7 +12,7 @@ from schemas.codec import decode
 from schemas.jobs import JobDescription
 from schemas.ports import Entry, Log
 from schemas.results import Anomaly, DeadLetter, Evidence, Incident, MergedClass, Suspect, SuspiciousTemplate, Window
-from streams.job_description import merged
+from streams.job_description import merged_description
 from streams.memberships import memberships
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
@@ -54,7 +54,7 @@ def descriptions(log: Log) -> dict[str, JobDescription]:
         window: Window = decode("window", entry.value)
         if window.described is not None:
             told.setdefault(window.identity.job, []).append(window.described)
-    return {job: found for job in sorted(told) if (found := merged(told[job])) is not None}
+    return {job: found for job in sorted(told) if (found := merged_description(told[job])) is not None}
 
 
 def description_json(description: JobDescription) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class SilenceError(Exception):
     """A silence that cannot be used; the message is one line for the user."""
 
 
-class Why(Enum):
+class SilenceReason(Enum):
     """Why an incident is silenced or not, the nearer to being so the later."""
 
     NO_SILENCE = "there is no silence"
@@ -59,7 +59,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The silence that holds, or null, and why."""
 
     silence: Silence | None
-    why: Why
+    why: SilenceReason
 
 
 def labels_of(incident: Incident) -> dict[str, tuple[str, ...]]:
@@ -96,10 +96,10 @@ def silenced_by(incident: Incident, silences: Iterable[Silence], at: int) -> Ver
 
 def held_by(labels: Labels, silences: Iterable[Silence], at: int) -> Verdict:
     """As ``silenced_by``, for what has these labels."""
-    best = Verdict(None, Why.NO_SILENCE)
+    best = Verdict(None, SilenceReason.NO_SILENCE)
     for silence in sorted(silences, key=lambda one: (-one.ends, one.id)):
         why = judged(silence, labels, at)
-        if why is Why.SILENCED:
+        if why is SilenceReason.SILENCED:
             return Verdict(silence, why)
         if _ORDER[why] > _ORDER[best.why]:
             best = Verdict(None, why)
@@ -115,7 +115,7 @@ def silenced_with(
     first: from then on it is no longer so.
     """
     own = silenced_by(incident, silences, at)
-    if own.silence is not None or own.why is Why.HANG or not incident.members:
+    if own.silence is not None or own.why is SilenceReason.HANG or not incident.members:
         return own
     known = [members.get((one.job, one.incident)) for one in incident.members]
     found = [held_by(labels, silences, at).silence for labels in known if labels is not None]
@@ -123,33 +123,35 @@ def silenced_with(
     if not holding:
         return own
     if len(holding) < len(known):
-        return Verdict(None, Why.MEMBER_UNKNOWN if len(found) < len(known) else Why.MEMBER_NOT_COVERED)
-    return Verdict(min(holding, key=lambda one: (one.ends, one.id)), Why.MEMBERS_SILENCED)
+        return Verdict(
+            None, SilenceReason.MEMBER_UNKNOWN if len(found) < len(known) else SilenceReason.MEMBER_NOT_COVERED
+        )
+    return Verdict(min(holding, key=lambda one: (one.ends, one.id)), SilenceReason.MEMBERS_SILENCED)
 
 
-def judged(silence: Silence, labels: Labels, at: int) -> Why:
+def judged(silence: Silence, labels: Labels, at: int) -> SilenceReason:
     """Whether one silence holds for what has these labels, and why not."""
     if NEVER in labels.get("symptom", ()):
-        return Why.HANG
+        return SilenceReason.HANG
     unfit = [matcher.label for matcher in silence.matchers if not fits(matcher, labels)]
     if not silence.matchers or set(unfit) - {"node"}:
-        return Why.OTHER
+        return SilenceReason.OTHER
     if unfit:
         return _of_nodes(silence, labels)
     if at < silence.starts:
-        return Why.NOT_BEGUN
-    return Why.SILENCED if at < silence.ends else Why.ENDED
+        return SilenceReason.NOT_BEGUN
+    return SilenceReason.SILENCED if at < silence.ends else SilenceReason.ENDED
 
 
-def _of_nodes(silence: Silence, labels: Labels) -> Why:
+def _of_nodes(silence: Silence, labels: Labels) -> SilenceReason:
     if "node" not in labels:
-        return Why.NODE_UNKNOWN
+        return SilenceReason.NODE_UNKNOWN
     of_node = [matcher for matcher in silence.matchers if matcher.label == "node"]
     some = any(all(_fits_one(matcher, node) for matcher in of_node) for node in labels["node"])
-    return Why.NODE_NOT_COVERED if some else Why.OTHER
+    return SilenceReason.NODE_NOT_COVERED if some else SilenceReason.OTHER
 
 
-_ORDER = {why: place for place, why in enumerate(Why)}
+_ORDER = {why: place for place, why in enumerate(SilenceReason)}
 
 
 def fits(matcher: Matcher, labels: Labels) -> bool:
@@ -224,7 +226,7 @@ def _flaw(silence: Silence) -> str:
         (0 <= silence.starts <= silence.ends <= LATEST_NS, "it ends before it begins"),
         (silence.ends - silence.starts <= LONGEST_NS, "it lasts longer than a year"),
         (any(map(_says_something, silence.matchers)), "it would silence everything"),
-        (not any(map(_asks_for_hangs, silence.matchers)), Why.HANG.value),
+        (not any(map(_asks_for_hangs, silence.matchers)), SilenceReason.HANG.value),
     ):
         if not holds:
             return flaw

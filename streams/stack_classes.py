@@ -16,7 +16,7 @@ from schemas.events import MAIN_THREAD, Frame
 from schemas.results import Activity
 from streams.member import WAITING
 from streams.stacks import activity_of, frame_name, is_idle, place, python_frames
-from streams.trie import Node, merged
+from streams.trie import Node, tree_of
 
 TRAINER = "trainer"
 NO_SAMPLE = "no sample"
@@ -97,7 +97,7 @@ class StackClass(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def tree(self) -> Node:
         """The stacks as one tree: only what every sampler shows, or those with native frames would stand apart."""
-        return merged((sample.rank, python_frames(sample.frames)) for sample in self.samples)
+        return tree_of((sample.rank, python_frames(sample.frames)) for sample in self.samples)
 
     def missing(self, node: Node) -> frozenset[int]:
         """The ranks that were observed elsewhere than in ``node``."""

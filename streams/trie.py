@@ -42,7 +42,7 @@ class Node(msgspec.Struct, kw_only=True):
             waiting.extend((depth + 1, child) for child in reversed(node.children))
 
 
-def merged(stacks: Iterable[tuple[int, Sequence[Frame]]]) -> Node:
+def tree_of(stacks: Iterable[tuple[int, Sequence[Frame]]]) -> Node:
     """The tree of stacks, each with its rank and its frames outermost first; the order of stacks does not matter.
 
     A rank may bring several stacks: it stands wherever one of them is. Time and memory grow with the frames of the

@@ -9,7 +9,7 @@ import msgspec
 
 from schemas.results import Incident, JobIncident, Scope, Suspect
 from schemas.silences import Matcher, Silence
-from streams.silencing import Why
+from streams.silencing import SilenceReason
 
 NOW = 1_795_953_600_000_000_000
 HOUR = 3_600_000_000_000
@@ -73,55 +73,60 @@ FLEET = {
     "members": [JobIncident(job=job, attempt="0", incident=job) for job in ("run-7", "run-8")],
 }
 
-CASES: list[tuple[str, dict[str, Any], str, Why]] = [
-    ("job", {}, "job=run-7", Why.SILENCED),
-    ("another job", {}, "job=run-8", Why.OTHER),
-    ("job by pattern", {}, "job=~run-?", Why.SILENCED),
-    ("a pattern is no text", {}, "job=run-?", Why.OTHER),
-    ("a percent sign is itself", {"job": "run%7"}, "job=run%7", Why.SILENCED),
-    ("a percent sign is no pattern", {}, "job=r%7", Why.OTHER),
-    ("an underscore is no pattern", {}, "job=~run_*", Why.OTHER),
-    ("a backslash is itself", {"job": "a\\b"}, "job=a\\b", Why.SILENCED),
-    ("all of several labels", {}, "job=run-7 cluster=c1 symptom=crash area=hardware severity=critical", Why.SILENCED),
-    ("one of several labels", {}, "job=run-7 cluster=c2", Why.OTHER),
-    ("the job's own label", {}, "team=speech", Why.SILENCED),
-    ("what it must not be", {}, "job=run-7 team!=vision", Why.SILENCED),
-    ("what it must not be but is", {}, "job=run-7 team!=speech", Why.OTHER),
-    ("what it must not be by pattern", {}, "job=run-7 team!~sp*", Why.OTHER),
-    ("a label that is not known", {}, "tier=one", Why.OTHER),
-    ("a label that is not known may be what it must not", {}, "job=run-7 tier!=one", Why.OTHER),
-    ("a cluster that is not known", {"cluster": ""}, "job=run-7 cluster!=c2", Why.OTHER),
-    ("the job's own label is not the node", {"labels": {"node": "n9"}}, "node=n9", Why.OTHER),
-    ("node", {}, "node=n1", Why.SILENCED),
-    ("another node", {}, "node=n2", Why.OTHER),
-    ("one of two nodes", TWO, "node=n1", Why.NODE_NOT_COVERED),
-    ("both of two nodes", TWO, "node=~n*", Why.SILENCED),
-    ("two nodes of another job", TWO, "node=n1 job=x", Why.OTHER),
-    ("the scope reaches beyond the suspect", {"scope": TWO["scope"]}, "node=n1", Why.NODE_NOT_COVERED),
-    ("no node is known", NOBODY, "node=n1", Why.NODE_UNKNOWN),
-    ("no node is known, so it may be that", NOBODY, "job=run-7 node!=n1", Why.NODE_UNKNOWN),
-    ("the node of one suspect is not known", {"suspects": suspects("n1", "")}, "node=n1", Why.NODE_UNKNOWN),
-    ("the job of what names no node", NOBODY, "job=run-7", Why.SILENCED),
-    ("one of several jobs", FLEET, "job=run-7", Why.OTHER),
-    ("all of several jobs", FLEET, "job=~run-*", Why.SILENCED),
-    ("the node of several jobs", FLEET, "node=n1", Why.SILENCED),
-    ("a hang", {"symptom": "hang"}, "job=run-7", Why.HANG),
-    ("a hang on a silenced node", {"symptom": "hang"}, "node=n1", Why.HANG),
-    ("a slowdown", {"symptom": "slowdown"}, "node=n1", Why.SILENCED),
+CASES: list[tuple[str, dict[str, Any], str, SilenceReason]] = [
+    ("job", {}, "job=run-7", SilenceReason.SILENCED),
+    ("another job", {}, "job=run-8", SilenceReason.OTHER),
+    ("job by pattern", {}, "job=~run-?", SilenceReason.SILENCED),
+    ("a pattern is no text", {}, "job=run-?", SilenceReason.OTHER),
+    ("a percent sign is itself", {"job": "run%7"}, "job=run%7", SilenceReason.SILENCED),
+    ("a percent sign is no pattern", {}, "job=r%7", SilenceReason.OTHER),
+    ("an underscore is no pattern", {}, "job=~run_*", SilenceReason.OTHER),
+    ("a backslash is itself", {"job": "a\\b"}, "job=a\\b", SilenceReason.SILENCED),
+    (
+        "all of several labels",
+        {},
+        "job=run-7 cluster=c1 symptom=crash area=hardware severity=critical",
+        SilenceReason.SILENCED,
+    ),
+    ("one of several labels", {}, "job=run-7 cluster=c2", SilenceReason.OTHER),
+    ("the job's own label", {}, "team=speech", SilenceReason.SILENCED),
+    ("what it must not be", {}, "job=run-7 team!=vision", SilenceReason.SILENCED),
+    ("what it must not be but is", {}, "job=run-7 team!=speech", SilenceReason.OTHER),
+    ("what it must not be by pattern", {}, "job=run-7 team!~sp*", SilenceReason.OTHER),
+    ("a label that is not known", {}, "tier=one", SilenceReason.OTHER),
+    ("a label that is not known may be what it must not", {}, "job=run-7 tier!=one", SilenceReason.OTHER),
+    ("a cluster that is not known", {"cluster": ""}, "job=run-7 cluster!=c2", SilenceReason.OTHER),
+    ("the job's own label is not the node", {"labels": {"node": "n9"}}, "node=n9", SilenceReason.OTHER),
+    ("node", {}, "node=n1", SilenceReason.SILENCED),
+    ("another node", {}, "node=n2", SilenceReason.OTHER),
+    ("one of two nodes", TWO, "node=n1", SilenceReason.NODE_NOT_COVERED),
+    ("both of two nodes", TWO, "node=~n*", SilenceReason.SILENCED),
+    ("two nodes of another job", TWO, "node=n1 job=x", SilenceReason.OTHER),
+    ("the scope reaches beyond the suspect", {"scope": TWO["scope"]}, "node=n1", SilenceReason.NODE_NOT_COVERED),
+    ("no node is known", NOBODY, "node=n1", SilenceReason.NODE_UNKNOWN),
+    ("no node is known, so it may be that", NOBODY, "job=run-7 node!=n1", SilenceReason.NODE_UNKNOWN),
+    ("the node of one suspect is not known", {"suspects": suspects("n1", "")}, "node=n1", SilenceReason.NODE_UNKNOWN),
+    ("the job of what names no node", NOBODY, "job=run-7", SilenceReason.SILENCED),
+    ("one of several jobs", FLEET, "job=run-7", SilenceReason.OTHER),
+    ("all of several jobs", FLEET, "job=~run-*", SilenceReason.SILENCED),
+    ("the node of several jobs", FLEET, "node=n1", SilenceReason.SILENCED),
+    ("a hang", {"symptom": "hang"}, "job=run-7", SilenceReason.HANG),
+    ("a hang on a silenced node", {"symptom": "hang"}, "node=n1", SilenceReason.HANG),
+    ("a slowdown", {"symptom": "slowdown"}, "node=n1", SilenceReason.SILENCED),
 ]
 """What is called what: how the incident differs, what is asked for, and what comes of it."""
 
-TOGETHER: list[tuple[str, dict[str, Any], set[str], list[str], Why]] = [
-    ("each by its own", {}, set(), ["job=run-7", "job=run-8"], Why.MEMBERS_SILENCED),
-    ("each by its team", {}, set(), ["team=speech", "team=vision"], Why.MEMBERS_SILENCED),
-    ("both by one", {}, set(), ["job=~run-*"], Why.SILENCED),
-    ("by what all share", {"labels": {"tier": "one"}}, set(), ["tier=one"], Why.SILENCED),
-    ("one of two", {}, set(), ["team=speech"], Why.MEMBER_NOT_COVERED),
-    ("none of them", {}, set(), ["job=run-9"], Why.OTHER),
-    ("one is not known", {}, {"gone"}, ["team=speech", "team=vision"], Why.MEMBER_UNKNOWN),
-    ("one hangs", {}, {"run-8"}, ["job=run-7", "job=run-8"], Why.MEMBER_NOT_COVERED),
-    ("all hang", {"symptom": "hang"}, set(), ["job=run-7", "job=run-8"], Why.HANG),
-    ("it has no members left", {"members": []}, set(), ["job=run-7"], Why.OTHER),
+TOGETHER: list[tuple[str, dict[str, Any], set[str], list[str], SilenceReason]] = [
+    ("each by its own", {}, set(), ["job=run-7", "job=run-8"], SilenceReason.MEMBERS_SILENCED),
+    ("each by its team", {}, set(), ["team=speech", "team=vision"], SilenceReason.MEMBERS_SILENCED),
+    ("both by one", {}, set(), ["job=~run-*"], SilenceReason.SILENCED),
+    ("by what all share", {"labels": {"tier": "one"}}, set(), ["tier=one"], SilenceReason.SILENCED),
+    ("one of two", {}, set(), ["team=speech"], SilenceReason.MEMBER_NOT_COVERED),
+    ("none of them", {}, set(), ["job=run-9"], SilenceReason.OTHER),
+    ("one is not known", {}, {"gone"}, ["team=speech", "team=vision"], SilenceReason.MEMBER_UNKNOWN),
+    ("one hangs", {}, {"run-8"}, ["job=run-7", "job=run-8"], SilenceReason.MEMBER_NOT_COVERED),
+    ("all hang", {"symptom": "hang"}, set(), ["job=run-7", "job=run-8"], SilenceReason.HANG),
+    ("it has no members left", {"members": []}, set(), ["job=run-7"], SilenceReason.OTHER),
 ]
 """What is called what: how one of two jobs differs, which of these hang or are not known, what is asked for."""
 

@@ -40,7 +40,7 @@ from streams.config import StreamConfig
 from streams.driver import Driver, furthest_behind
 from streams.library.known import Known
 from streams.library.learning import learned
-from streams.library.record import merged
+from streams.library.record import merged_library
 from streams.log.memory import MemoryLog
 from streams.runner import Stage
 
@@ -581,7 +581,7 @@ def library_of(*scripts: Script, name: str = "healthy", partitions: int = 2) -> 
         log = written_log(script.recording, partitions)
         run(log)
         libraries.append(learned(log, name))
-    return merged(libraries, name)
+    return merged_library(libraries, name)
 
 
 def any_of(seed: int, most: int = 8) -> Callable[[Sequence[tuple[Stage, str, int]]], tuple[int, int]]:

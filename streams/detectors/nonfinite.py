@@ -20,7 +20,7 @@ from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.nobodys import NOBODY, said_of
-from streams.nonfinite_runs import Run, Runs, Seen
+from streams.nonfinite_runs import Run, Runs, RunsSeen
 from streams.numerics import concerns, earliest_stage, is_gradient, kind_of
 from streams.step_numbers import no_lead, numbering
 from streams.view import AttemptView
@@ -104,7 +104,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
             return [self._never(view, window, new)]
         return self._passing(view, window, seen)
 
-    def _passing(self, view: AttemptView, window: AttemptWindow, seen: Seen) -> list[Anomaly]:
+    def _passing(self, view: AttemptView, window: AttemptWindow, seen: RunsSeen) -> list[Anomaly]:
         """What does no harm, as information: the earliest of it."""
         going_on = [(name, rank, self.state.runs.going[name][rank]) for name, rank in seen.shown]
         runs = [(run.first, name, rank, run) for name, rank, run in [*seen.ended, *going_on]]
@@ -122,7 +122,7 @@ class Nonfinite(JobDetector[NonfiniteConfig, NonfiniteState]):
         text = f"{name} of {said_of(ranks)} not finite at iteration {first}, for {reports}, and finite again"
         return [self._told(view, window, "finite_again", run, "workload", text, "weights that are no numbers stay so")]
 
-    def _went_back(self, view: AttemptView, window: AttemptWindow, seen: Seen) -> Anomaly:
+    def _went_back(self, view: AttemptView, window: AttemptWindow, seen: RunsSeen) -> Anomaly:
         """It is over by a checkpoint from before it, which says nothing of the weights that were given up."""
         iteration, name, _, run = min(seen.lost, key=lambda one: (one[3].first, *one[:3]))
         text = f"{name} not finite from iteration {run.first} on, until the job went back to {iteration}"

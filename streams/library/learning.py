@@ -16,7 +16,7 @@ from schemas.library import FunctionHeld, HealthyJob, LearnedFunction, LearnedTe
 from schemas.ports import Log
 from schemas.results import Incident, Sketch, Symptom, Template, Window
 from streams.iterations import ProgressClock
-from streams.job_description import merged
+from streams.job_description import merged_description
 from streams.library.pace import MOST_WINDOWS, PhasePace, StepPace
 from streams.library.pace import summed_up as summed_pace
 from streams.library.profiles import Profiled, summed_up
@@ -106,7 +106,7 @@ def learned(log: Log, name: str) -> Library:
         spans[window.identity.job] = (min(began, window.start), max(ended, window.end))
         if window.described is not None:
             job = window.identity.job
-            descriptions[job] = merged((descriptions.get(job), window.described))
+            descriptions[job] = merged_description((descriptions.get(job), window.described))
         if window.identity.rank is not None and window.identity.job != NO_JOB:
             by_end.setdefault((window.end, window.identity.job), []).append(window)
     for (_, job), windows in sorted(by_end.items()):

@@ -82,7 +82,7 @@ def _ranks_of(template: LearnedTemplate) -> int:
     return sum(sum(phases.values()) for phases in template.printed.values())
 
 
-def merged(libraries: Sequence[Library], name: str) -> Library:
+def merged_library(libraries: Sequence[Library], name: str) -> Library:
     """All that the libraries know, each job once; the number is the greatest of theirs.
 
     Raises LibraryError for more jobs than a library holds, and as ``checked`` does.

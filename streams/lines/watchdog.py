@@ -59,7 +59,7 @@ class Group(msgspec.Struct, frozen=True):
         return self.number == "0" and self.about in ("", "default_pg")
 
 
-class Told(msgspec.Struct, frozen=True):
+class GroupProgress(msgspec.Struct, frozen=True):
     """What one line tells: its group, the counts, the operation that has failed; null and -1 where it does not.
 
     ``size`` is the number of elements that the rank brings, ``waited_ms`` how long the operation had been under way.
@@ -74,7 +74,7 @@ class Told(msgspec.Struct, frozen=True):
     waited_ms: int = 0
 
 
-def told_in(text: str) -> Told | None:
+def told_in(text: str) -> GroupProgress | None:
     """What a record says of a group's progress, null where it says nothing of it."""
     said = said_in(text)
     progress, work, failed = _PROGRESS.search(said), _WORK.search(said), _FAILED.search(said)
@@ -83,7 +83,7 @@ def told_in(text: str) -> Told | None:
     waited = _WAITED.search(said) if work else None
     head = _GROUP.search(said)
     sequence = failed.group(1) if failed else work["sequence"] if work else "-1"
-    return Told(
+    return GroupProgress(
         group=Group(head["number"], head["about"] or "", int(head["place"])) if head else None,
         enqueued=int(progress["enqueued"]) if progress else None,
         completed=int(progress["completed"]) if progress else -1,

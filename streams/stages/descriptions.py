@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from schemas.identity import Identity
 from schemas.jobs import JobDescription
 from schemas.results import Window
-from streams.job_description import JOB, merged, of_attempt
+from streams.job_description import JOB, merged_description, of_attempt
 from streams.stages.split import attempt_of
 
 _UNLESS_TOLD = Identity(job="").attempt
@@ -30,7 +30,7 @@ class Descriptions:
             if one.described is not None:
                 given.setdefault(_whose(one, attempts), []).append(one.described)
         for name, told in given.items():
-            both = merged([self.told.get(name), *told])
+            both = merged_description([self.told.get(name), *told])
             if both is not None:
                 self.told[name] = both
         if given:
@@ -44,7 +44,7 @@ class Descriptions:
 
     def of_all(self, attempts: Collection[str]) -> JobDescription | None:
         """What is known of these attempts together; of the job where there are none."""
-        return merged(self.of(one) for one in sorted(attempts) or [JOB])
+        return merged_description(self.of(one) for one in sorted(attempts) or [JOB])
 
     def forget(self, attempt: str) -> None:
         """Nothing is heard of the attempt any more."""

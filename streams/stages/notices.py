@@ -39,7 +39,7 @@ ASKED_FOR = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a worker ends that somebody told to."""
 
 
-class Told(msgspec.Struct, kw_only=True):
+class AttemptNotices(msgspec.Struct, kw_only=True):
     """When each rule last spoke of an attempt (ns), and whether its end was asked for, or its training is done.
 
     ``heard`` is when something was last found out about it.
@@ -54,7 +54,7 @@ class Told(msgspec.Struct, kw_only=True):
 class NoticesState(msgspec.Struct, kw_only=True):
     """``attempts`` by job and attempt; by job the ``newest`` attempt of its ranks, and when these were last heard."""
 
-    attempts: dict[str, Told] = {}
+    attempts: dict[str, AttemptNotices] = {}
     newest: dict[str, tuple[str, int]] = {}
 
 
@@ -113,11 +113,11 @@ class Notices:
         if facts.ends and identity.rank is None and not over and _ends_badly(event):
             yield WORKER_ENDED
 
-    def _told(self, job: str, attempt: str, present: int) -> Told:
+    def _told(self, job: str, attempt: str, present: int) -> AttemptNotices:
         attempts, name = self.state.attempts, attempt_name(job, attempt)
         if name not in attempts:
             _forget(attempts, [one for one, told in attempts.items() if told.heard + KEPT_NS < present])
-            attempts[name] = Told()
+            attempts[name] = AttemptNotices()
         attempts[name].heard = present
         return attempts[name]
 

@@ -13,7 +13,7 @@ from streams.packing import names_of, pack_of
 from streams.printed import Printed
 from streams.stages.alarms import Placed, of_nodes, of_places
 from streams.stages.owners import rank_of, users_of
-from streams.stages.told import Told
+from streams.stages.told import NodeSide
 from streams.view import AttemptView
 
 LONGEST_NUMBER = 10
@@ -30,7 +30,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     start: int
     end: int
-    told: Told
+    told: NodeSide
     owners: dict[tuple[str, int], tuple[str, int]]
     gpus: dict[tuple[str, str, str], set[int]]
     exits: dict[str, list[tuple[int, Exit]]]
@@ -86,7 +86,7 @@ def window_of(
     )
 
 
-def _changes(name: str, among: Told, users: Mapping[tuple[str, str], int]) -> list[Changed]:
+def _changes(name: str, among: NodeSide, users: Mapping[tuple[str, str], int]) -> list[Changed]:
     """Changes of hardware that nodes tell, and those that ranks of the attempt tell of themselves."""
     return [
         Changed(one.identity.node, change, _user(one, change, users))

@@ -18,7 +18,7 @@ NODE_FAILED = "slurm.node_failed"
 """What a scheduler says of a node, wherever it is printed."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class NodeSide(msgspec.Struct, frozen=True, kw_only=True):
     """What was told, in order of summaries: each with its node, or with who said it.
 
     ``unplaced`` are errors of no known rank, ``faults`` those of nodes, ``heard`` when iterations were spoken of (ns).
@@ -49,7 +49,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         """Whether anything must be known whose devices are."""
         return bool(self.faults or self.changes or self.measured)
 
-    def among(self, places: set[str] | None) -> Told:
+    def among(self, places: set[str] | None) -> NodeSide:
         """What was told of these nodes; all of it where they are not known."""
         if places is None:
             return self
@@ -64,13 +64,13 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> Told:
+def told_by(nodes: Sequence[Window], summaries: Sequence[Window]) -> NodeSide:
     """What the windows of no rank tell among all ``summaries``."""
     fatals = [(one.identity, fatal) for one in nodes for fatal in one.fatals]
     unplaced = [(who, fatal) for who, fatal in fatals if not _of_a_node(fatal)]
     # An error of nobody known is one of the attempt that its log speaks of, and so is an iteration.
     attempts = [who for who, fatal in unplaced if fatal.role == "candidate" or loses_a_peer(fatal)]
-    return Told(
+    return NodeSide(
         unplaced=unplaced,
         faults=[(_node_of(who, fatal), fatal) for who, fatal in fatals if _of_a_node(fatal)],
         changes=[(one, change) for one in summaries for change in one.hardware],

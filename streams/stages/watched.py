@@ -6,7 +6,7 @@ import msgspec
 
 from schemas.identity import Identity
 from schemas.results import CollectiveState
-from streams.lines.watchdog import SENDING, Group, Told, told_in
+from streams.lines.watchdog import SENDING, Group, GroupProgress, told_in
 
 MOST_GROUPS = 64
 _MS = 1_000_000
@@ -61,7 +61,7 @@ class Watched:
             del self._loose[next(iter(self._loose))]
             self.operations_left_out += 1
 
-    def _learn(self, seen: _Seen, told: Told, work: tuple[str, str, int]) -> None:
+    def _learn(self, seen: _Seen, told: GroupProgress, work: tuple[str, str, int]) -> None:
         if told.enqueued is not None:
             seen.enqueued, seen.completed = told.enqueued, told.completed
         if told.failed >= 0:

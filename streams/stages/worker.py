@@ -14,7 +14,7 @@ from schemas.measures import is_blank
 from streams.config import StreamConfig
 from streams.failed_reads import Read, failed_reads, read_of
 from streams.hardware import HardwareWatch, WatchState
-from streams.job_description import described_by, merged, with_layout
+from streams.job_description import described_by, merged_description, with_layout
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
@@ -280,7 +280,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             if not event.source:
                 draft.layout.update(event.layout)
                 draft.world_size = event.world_size or draft.world_size
-            draft.described = merged((draft.described, described_by(event)))
+            draft.described = merged_description((draft.described, described_by(event)))
             draft.switch = path_of_address(event.environment.get("SLURM_TOPOLOGY_ADDR", "")) or draft.switch
 
 

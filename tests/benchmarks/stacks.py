@@ -35,7 +35,7 @@ from streams.stacks import SHOWN_FRAMES, telling
 from streams.stages.job import JobStage
 from streams.stages.outputs import Output
 from streams.stages.rank import RankStage
-from streams.trie import merged
+from streams.trie import tree_of
 
 CONFIG = StreamConfig()
 MOST_BATCH = 500_000
@@ -165,7 +165,7 @@ def tree_side(job: HangingJob) -> dict[str, float]:
     found = [(rank, decode("stack", encode(batch)).events) for rank, batch in job.sampled()]
     stacks = [(rank, event.frames) for rank, events in found for event in events if event.frames]
     meter, before = Meter(), peak_mib()
-    tree = meter.run("tree", merged, stacks)
+    tree = meter.run("tree", tree_of, stacks)
     nodes = [path[-1] for path in tree.walk()]
     places = [node for node in nodes if job.outside in node.ranks and len(node.ranks) == 1]
     assert places, "nothing tells the rank apart"

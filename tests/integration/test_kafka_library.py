@@ -13,7 +13,7 @@ from rankwatch import diagnose
 from schemas.codec import headers
 from schemas.library import Library
 from streams.library.file import read_library, text_of, write_library
-from streams.library.record import LibraryError, merged
+from streams.library.record import LibraryError, merged_library
 from streams.log.kafka_library import store_library, stored_library
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -30,7 +30,7 @@ def library(seconds: int, name: str = "healthy") -> Library:
 
 
 def test_each_other_content_is_a_new_version_and_the_same_is_none(live: Pipeline) -> None:
-    first, second = library(20), merged([library(20), library(40)], "healthy")
+    first, second = library(20), merged_library([library(20), library(40)], "healthy")
     with pytest.raises(LibraryError, match="holds no library"):
         stored_library(live.log, None)
     numbers = [(there.number, new) for there, new in (store_library(live.log, one) for one in (first, first, second))]

@@ -10,7 +10,7 @@ from sinks.clickhouse import open_client
 from sinks.migrate import migrate
 from sinks.query import query
 from sinks.sink import Sink
-from streams.silencing import Why
+from streams.silencing import SilenceReason
 
 LATER = 4_000_000_000_000_000_000
 """In the year 2096."""
@@ -27,7 +27,9 @@ def test_the_view_and_the_decision_agree(dsn: str) -> None:
             "SELECT run_id, silence, silence_number, at_publication, holds_now FROM incidents_silenced ORDER BY run_id"
         )
         found = query(client, sql, 100)[2]
-    wanted = [[f"{number:03d}", "s", 1, True, False] for number, case in enumerate(CASES) if case[3] is Why.SILENCED]
+    wanted = [
+        [f"{number:03d}", "s", 1, True, False] for number, case in enumerate(CASES) if case[3] is SilenceReason.SILENCED
+    ]
     assert found == wanted
 
 
@@ -41,7 +43,7 @@ def test_the_view_and_the_decision_agree_on_incidents_of_several_jobs(dsn: str) 
             Sink(log, client, run_id=f"{number:03d}").drain()
         sql = "SELECT DISTINCT run_id FROM incidents_silenced WHERE job = '-' AND at_publication AND holds_now"
         found = query(client, f"{sql} ORDER BY run_id", 100)[2]
-    held = (Why.SILENCED, Why.MEMBERS_SILENCED)
+    held = (SilenceReason.SILENCED, SilenceReason.MEMBERS_SILENCED)
     assert found == [[f"{number:03d}"] for number, case in enumerate(TOGETHER) if case[4] in held]
 
 

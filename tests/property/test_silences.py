@@ -9,7 +9,7 @@ from silence_support import HOUR, INCIDENT, NOW, suspects
 
 from schemas.results import Incident
 from schemas.silences import Matcher, Silence
-from streams.silencing import LABELS, Why, fits_pattern, labels_of, silenced_by
+from streams.silencing import LABELS, SilenceReason, fits_pattern, labels_of, silenced_by
 
 NAMES = st.sampled_from(["n1", "n2", "run-7", "speech", "crash", "critical", "c1", ""])
 MATCHERS = st.builds(
@@ -69,7 +69,7 @@ def test_the_order_of_silences_and_of_suspects_decides_nothing(
 @given(INCIDENTS, SILENCES)
 def test_what_silences_holds_now_and_fits_in_all_that_it_asks_for(incident: Incident, silences: list[Silence]) -> None:
     found = silenced_by(incident, silences, NOW)
-    assert (found.silence is not None) is (found.why is Why.SILENCED)
+    assert (found.silence is not None) is (found.why is SilenceReason.SILENCED)
     if found.silence is not None:
         assert found.silence.starts <= NOW < found.silence.ends
         told = labels_of(incident)

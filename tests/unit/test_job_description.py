@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemas.events import Job
 from schemas.jobs import LONGEST_VALUE, MOST_NAMES, MOST_VALUES, JobDescription
 from streams import job_description
-from streams.job_description import JOB, described_by, merged, of_attempt, with_layout
+from streams.job_description import JOB, described_by, merged_description, of_attempt, with_layout
 
 
 def told(**fields: object) -> JobDescription:
@@ -21,7 +21,7 @@ def told(**fields: object) -> JobDescription:
 
 
 def of(*descriptions: JobDescription | None) -> JobDescription:
-    found = merged(descriptions)
+    found = merged_description(descriptions)
     assert found is not None
     return found
 
@@ -149,6 +149,6 @@ def test_neither_order_nor_grouping_nor_repetition_matters(events: list[Job], ra
         mixed = [*descriptions, descriptions[0]]
         random.shuffle(mixed)
         half = len(mixed) // 2
-        assert of(merged(mixed[:half]), merged(mixed[half:])) == straight
+        assert of(merged_description(mixed[:half]), merged_description(mixed[half:])) == straight
         assert reduce(lambda one, other: of(other, one), mixed) == straight
         assert of(straight, straight) == straight

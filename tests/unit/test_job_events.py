@@ -9,7 +9,7 @@ import job_samples
 from producers.recording import read_recording
 from schemas import codec
 from schemas.events import Job
-from streams.job_description import described_by, merged
+from streams.job_description import described_by, merged_description
 
 START = (
     "2026-11-29 18:15:43,851 [INFO] [rank {rank}] trainer: initialized process group backend=gloo world_size=2 "
@@ -89,7 +89,7 @@ def test_two_runs_of_one_script_are_told_alike(tmp_path: Path) -> None:
         script = job_samples.SCRIPT.replace("/home/bob", f"/home/{user}").replace("$SLURM_JOB_ID", job)
         files = {"launch.sh": script.replace("29500", port), "env.txt": job_samples.ENVIRONMENT.replace("bob", user)}
         told = jobs(recorded(tmp_path / str(at), files))
-        runs.append(merged(described_by(event) for _, event in told))
+        runs.append(merged_description(described_by(event) for _, event in told))
     assert runs[0] == runs[1] is not None
 
 

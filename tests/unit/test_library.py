@@ -20,7 +20,7 @@ from schemas.events import Batch, Job
 from schemas.library import HealthyJob, LearnedTemplate, Library
 from streams.library.file import MOST_BYTES, library_in, read_library, text_of, write_library
 from streams.library.learning import learned
-from streams.library.record import MOST_JOBS, MOST_TEMPLATES, MOST_TEXT, LibraryError, checked, made, merged
+from streams.library.record import MOST_JOBS, MOST_TEMPLATES, MOST_TEXT, LibraryError, checked, made, merged_library
 from streams.lines.signature import MASKS_ID
 
 
@@ -72,9 +72,9 @@ def test_learning_does_not_depend_on_partitions(partitions: int) -> None:
 
 
 def test_the_same_jobs_in_any_order_give_the_same_bytes(three: list[Library]) -> None:
-    written = {text_of(merged(order, "healthy")) for order in itertools.permutations(three)}
+    written = {text_of(merged_library(order, "healthy")) for order in itertools.permutations(three)}
     assert len(written) == 1
-    nested = merged([merged(three[:2], "x"), merged([three[1], three[2]], "y")], "healthy")
+    nested = merged_library([merged_library(three[:2], "x"), merged_library([three[1], three[2]], "y")], "healthy")
     assert {text_of(nested)} == written
 
 
@@ -97,22 +97,22 @@ def small_libraries(draw: st.DrawFn) -> Library:
 @FIXED
 @given(st.lists(small_libraries(), min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_merging_is_a_union(libraries: list[Library], random: Any) -> None:
-    whole = merged(libraries, "healthy")
+    whole = merged_library(libraries, "healthy")
     shuffled = list(libraries)
     random.shuffle(shuffled)
-    assert encode(merged([*shuffled, shuffled[0]], "healthy")) == encode(whole)
-    assert encode(merged([shuffled[0], merged(shuffled, "x")], "healthy")) == encode(whole)
+    assert encode(merged_library([*shuffled, shuffled[0]], "healthy")) == encode(whole)
+    assert encode(merged_library([shuffled[0], merged_library(shuffled, "x")], "healthy")) == encode(whole)
     assert {job.id for job in whole.jobs} == {job.id for library in libraries for job in library.jobs}
 
 
 def test_a_version_is_what_was_learned_and_not_what_it_is_called(three: list[Library]) -> None:
     one = three[0]
-    assert merged([one], "another").version == one.version != merged(three, "healthy").version
+    assert merged_library([one], "another").version == one.version != merged_library(three, "healthy").version
     assert one.label == f"healthy 1 ({one.version})"
 
 
 def test_a_file_is_json_with_a_template_a_line_and_comes_back_equal(three: list[Library], tmp_path: Path) -> None:
-    library = merged(three, "healthy")
+    library = merged_library(three, "healthy")
     file = tmp_path / "library.json"
     write_library(file, library)
     assert checked(read_library(file)) == library
@@ -237,7 +237,7 @@ def test_a_library_is_bounded_and_keeps_what_most_jobs_print() -> None:
     assert "z" in {template.id for template in library.templates}
     one_each = [made("l", [HealthyJob(id=str(n), job="j", ranks={})], []) for n in range(MOST_JOBS + 1)]
     with pytest.raises(LibraryError, match=f"holds {MOST_JOBS} jobs at most, these are {MOST_JOBS + 1}"):
-        merged(one_each, "healthy")
+        merged_library(one_each, "healthy")
 
 
 def test_nothing_printed_is_nothing_learned() -> None:
@@ -252,7 +252,7 @@ def test_nothing_printed_is_nothing_learned() -> None:
 def test_merging_under_other_masks_is_refused(three: list[Library]) -> None:
     other = msgspec.structs.replace(three[1], masks="another")
     with pytest.raises(LibraryError, match="other masks of lines"):
-        merged([three[0], other], "healthy")
+        merged_library([three[0], other], "healthy")
 
 
 def test_jobs_in_one_log_are_learned_as_one_by_one_and_merged() -> None:

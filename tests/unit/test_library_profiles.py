@@ -20,7 +20,7 @@ from streams.library.healthy_contrast import HealthyContrast
 from streams.library.known import Known
 from streams.library.learning import learned
 from streams.library.profiles import Difference, differences, summed_up
-from streams.library.record import MOST_FUNCTIONS, LibraryError, checked, made, merged
+from streams.library.record import MOST_FUNCTIONS, LibraryError, checked, made, merged_library
 from streams.log.memory import MemoryLog
 from streams.profiles import Key
 
@@ -111,7 +111,7 @@ def test_a_library_keeps_profiles_and_gives_them_back() -> None:
     again = checked(library_in(text_of(library).encode(), "file"))
     assert again == library and text_of(again) == text_of(library)
     apart = [library_of(profiled(name, slow=0.0)) for name in "ba"]
-    assert merged(apart, "healthy") == merged(apart[::-1], "healthy") == library
+    assert merged_library(apart, "healthy") == merged_library(apart[::-1], "healthy") == library
 
 
 def test_a_library_without_profiles_is_the_same_as_before_there_were_any() -> None:

@@ -15,7 +15,7 @@ from streams.silencing import (
     LONGEST_NS,
     MOST_KEPT,
     SilenceError,
-    Why,
+    SilenceReason,
     checked,
     fits_pattern,
     kept,
@@ -29,32 +29,32 @@ from streams.silencing import (
 
 @pytest.mark.parametrize(("incident", "asked", "why"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_an_incident_is_silenced_only_where_all_that_is_asked_for_is_known_to_fit(
-    incident: dict[str, object], asked: str, why: Why
+    incident: dict[str, object], asked: str, why: SilenceReason
 ) -> None:
     given = silence(asked)
     verdict = silenced_by(msgspec.structs.replace(INCIDENT, **incident), [given], NOW)
     assert verdict.why is why
-    assert verdict.silence == (given if why is Why.SILENCED else None)
+    assert verdict.silence == (given if why is SilenceReason.SILENCED else None)
 
 
 def test_every_reason_is_reached() -> None:
     reached = {case[3] for case in CASES} | {case[4] for case in TOGETHER}
-    assert reached | {Why.NO_SILENCE, Why.NOT_BEGUN, Why.ENDED} == set(Why)
+    assert reached | {SilenceReason.NO_SILENCE, SilenceReason.NOT_BEGUN, SilenceReason.ENDED} == set(SilenceReason)
 
 
 @pytest.mark.parametrize(
     ("changes", "told", "asked", "why"), [case[1:] for case in TOGETHER], ids=[c[0] for c in TOGETHER]
 )
 def test_one_of_several_jobs_is_silenced_while_each_that_it_is_made_of_is(
-    changes: dict[str, object], told: set[str], asked: list[str], why: Why
+    changes: dict[str, object], told: set[str], asked: list[str], why: SilenceReason
 ) -> None:
     whole, known = several(changes), {(one.job, one.id): labels_of(one) for one in members(told)}
     silences = [silence(text, id=text, ends=NOW + HOUR - at) for at, text in enumerate(asked)]
     for order in (silences, silences[::-1]):
         verdict = silenced_with(whole, known, order, NOW)
         assert verdict.why is why
-        assert (verdict.silence is not None) is (why in (Why.SILENCED, Why.MEMBERS_SILENCED))
-        if why is Why.MEMBERS_SILENCED:
+        assert (verdict.silence is not None) is (why in (SilenceReason.SILENCED, SilenceReason.MEMBERS_SILENCED))
+        if why is SilenceReason.MEMBERS_SILENCED:
             assert verdict.silence == silences[-1], "that which ends first"
     assert silenced_with(whole, known, silences, NOW + HOUR).silence is None
 
@@ -62,13 +62,13 @@ def test_one_of_several_jobs_is_silenced_while_each_that_it_is_made_of_is(
 @pytest.mark.parametrize(
     ("at", "why"),
     [
-        (NOW - HOUR - 1, Why.NOT_BEGUN),
-        (NOW - HOUR, Why.SILENCED),
-        (NOW + HOUR - 1, Why.SILENCED),
-        (NOW + HOUR, Why.ENDED),
+        (NOW - HOUR - 1, SilenceReason.NOT_BEGUN),
+        (NOW - HOUR, SilenceReason.SILENCED),
+        (NOW + HOUR - 1, SilenceReason.SILENCED),
+        (NOW + HOUR, SilenceReason.ENDED),
     ],
 )
-def test_it_holds_from_its_beginning_until_before_its_end(at: int, why: Why) -> None:
+def test_it_holds_from_its_beginning_until_before_its_end(at: int, why: SilenceReason) -> None:
     assert silenced_by(INCIDENT, [silence("job=run-7")], at).why is why
 
 
@@ -77,7 +77,7 @@ def test_of_several_the_one_that_ends_last_is_named_whatever_their_order() -> No
     for order in (ones, ones[::-1]):
         found = silenced_by(INCIDENT, order, NOW)
         assert found.silence is not None and found.silence.label == "b 1"
-    assert silenced_by(INCIDENT, [], NOW).why is Why.NO_SILENCE
+    assert silenced_by(INCIDENT, [], NOW).why is SilenceReason.NO_SILENCE
 
 
 def test_labels_are_all_that_is_known_and_those_of_the_job_do_not_hide_them() -> None:

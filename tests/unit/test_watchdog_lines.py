@@ -15,7 +15,7 @@ from schemas.events import Collective
 from schemas.results import CollectiveState, Incident
 from streams.collectives import States
 from streams.config import StreamConfig
-from streams.lines.watchdog import Group, Told, told_in
+from streams.lines.watchdog import Group, GroupProgress, told_in
 from streams.printed_progress import printed_apart
 from streams.stages.columns import reached_of
 from streams.stages.worker import WorkerState, summarise
@@ -30,34 +30,34 @@ TIMEOUT = "[Rank {r}] Watchdog caught collective operation timeout: WorkNCCL(Seq
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (HEAD + DUMP.format(r=6, n=56116), Told(WORLD, 56116, 56116)),
+        (HEAD + DUMP.format(r=6, n=56116), GroupProgress(WORLD, 56116, 56116)),
         (
             HEAD
             + "[PG ID 0 PG GUID 0(default_pg) Rank 6]  failure detected by watchdog at work sequence id: 20585 PG status: last enqueued work: 20589, last completed work: 20584",
-            Told(WORLD, 20589, 20584, 20585),
+            GroupProgress(WORLD, 20589, 20584, 20585),
         ),
         (
             "[PG 1 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 808, last enqueued NCCL work: 811, last completed NCCL work: 807.",
-            Told(Group("1", "", 0), 811, 807, 808),
+            GroupProgress(Group("1", "", 0), 811, 807, 808),
         ),
         (
             "[PG ID 3 PG GUID 25(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] Received a dump signal due to a collective timeout from this local rank. Last enqueued NCCL work: 1, last completed NCCL work: -1.",
-            Told(Group("25", "TENSOR_MODEL_PARALLEL_GROUP", 1), 1, -1),
+            GroupProgress(Group("25", "TENSOR_MODEL_PARALLEL_GROUP", 1), 1, -1),
         ),
         (
             "[PG 0 (default_pg) Rank 13] Process group watchdog thread terminated with exception: [Rank 13] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2070, OpType=_ALLGATHER_BASE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600068 milliseconds before timing out.",
-            Told(Group("0", "default_pg", 13), None, -1, 2070, "_all_gather_base", "1", 600068),
+            GroupProgress(Group("0", "default_pg", 13), None, -1, 2070, "_all_gather_base", "1", 600068),
         ),
         (
             HEAD + TIMEOUT.format(r=6, n=7, op="ALLREDUCE", size=3),
-            Told(None, None, -1, 7, "all_reduce", "3", 60012),
+            GroupProgress(None, None, -1, 7, "all_reduce", "3", 60012),
         ),
         ("[PG ID 0 PG GUID 0(default_pg) Rank 6] First PG on this rank to signal dumping.", None),
         ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=, OpType=)", None),
         ("last enqueued work: " + "9" * 40 + ", last completed work: 1", None),
     ],
 )
-def test_a_line_tells_counts_and_what_has_failed(text: str, told: Told | None) -> None:
+def test_a_line_tells_counts_and_what_has_failed(text: str, told: GroupProgress | None) -> None:
     assert told_in(text) == told
 
 
