@@ -217,6 +217,8 @@ TABLE: list[Row] = [
     ("an error before peers are lost, and since then it waits, and one is silent", Reason.LOST_AS_WELL, [], [error(6), stall(), waiting("all_in_communication", 2), cascade(*others(2), start=60)], situation()),
     ("an error in the last moment that is known", Reason.PENDING_PEERS, [], [error(6, 19), cascade(0, onset=19)], situation(now=20)),
     ("nobody reacts for a window", Reason.OWN_ERROR, [6], [error(6)], situation(now=30)),
+    ("it raised while the job stood still for another", Reason.FAILED_BESIDE, [6], [error(6)], situation(now=30, beside=True)),
+    ("its node reports its GPU while the job stands still for another", Reason.PENDING_PEERS, [], [fault(6)], situation(now=90, beside=True)),
     ("it raised and lives on", Reason.PENDING_PEERS, [], [error(6)], situation(now=30, living=[6])),
     ("it raised and its node's producer is silent", Reason.PENDING_PEERS, [], [error(6)], situation(now=30, unobserved=[6])),
     ("a job of one rank", Reason.OWN_ERROR, [0], [error(0)], situation(now=20, ranks=1, expected=1)),

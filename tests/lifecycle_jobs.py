@@ -262,6 +262,14 @@ def hanging_on(said: str, ranks: Iterable[int] = range(RANKS), until: int = 300)
     return script
 
 
+def hanging_through(word: str, second: float = 100) -> Script:
+    """Rank 5 loads for ever, and the job is told to end and does not."""
+    script = training(alive=400)
+    script.stacks(RANKS, range(35, 400, 15), 5)
+    script.log(agent("job", NODES[0]), second, word)
+    return script
+
+
 def killed_hanging(second: float) -> Script:
     """Rank 5 loads for ever and its peers wait for it until all are ended by SIGTERM at once."""
     script = training(alive=int(second))
@@ -325,6 +333,7 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "hung, and told to save by number": (lambda: hanging_on("Caught signal 10, saving before requeue"), "hang", [5]),
     "hung, and told to end for minutes": (lambda: hanging_on("[rank: {0}] Received SIGTERM: 15"), "hang", [5]),
     "hung, and the job was ended for minutes": (lambda: hanging_on(CANCELLED[1], [0]), "hang", [5]),
+    "hung, then ended in vain": (lambda: hanging_through(CANCELLED[1]), "hang", [5]),
     "hung a minute after it was ended": (lambda: outlived(CANCELLED[1]), "hang", []),
 }
 """Jobs that had a fault, however they were ended; the symptom, and who is named."""

@@ -24,7 +24,8 @@ from streams.incidents.merging import merged_revisions
 from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState, Open, trimmed
 from streams.incidents.resolution import Resolution, resolution_of
 from streams.incidents.revising import Draft, differs
-from streams.incidents.situated import course_of, has_passed, has_timers, held, situation_of
+from streams.incidents.second_fault import MAY_BE_SECOND, SECOND, second_fault
+from streams.incidents.situated import course_of, has_passed, has_timers, held, situation_of, stands
 from streams.incidents.situation import margin_ns
 from streams.incidents.stacks_seen import before_failures, with_those
 from streams.incidents.standstill import CONTEXT_NS as LOOK_BACK_NS
@@ -87,7 +88,9 @@ class IncidentBook:
             if stacks is not None and incident.family == STANDSTILL:
                 incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
         resumed = [self._resumed(one, view, window) for one in list(self.state.incidents)]
-        return [self._draft(one, view, window, suspicious) for one in resumed]
+        for one in resumed:
+            self._part(one, view, window)
+        return [self._draft(one, view, window, suspicious) for one in self.state.incidents]
 
     def end(
         self, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, in_series: InSeries = _alone
@@ -150,13 +153,35 @@ class IncidentBook:
                 return resumed
         return incident
 
+    def _part(self, incident: Open, view: AttemptView, window: AttemptWindow) -> None:
+        """Give what a standstill holds of another fault an incident of its own, beside which it stays evidence."""
+        if incident.family != STANDSTILL or incident.beside:
+            return
+        asked = [one for one in incident.anomalies if one.grounds in MAY_BE_SECOND and one.id not in incident.second]
+        if not asked:
+            return
+        situation = situation_of(incident, self.state, view, window)
+        decision = decide(incident.anomalies, situation)
+        among, first = incident.anomalies, incident.first
+        found = [one for one in asked if second_fault(one, among, first, decision, situation) in SECOND]
+        if not found:
+            return
+        incident.second = [*incident.second, *(one.id for one in found)][-KEPT_ANOMALIES:]
+        other = next((one for one in self.state.incidents if one.beside == first), None)
+        if other is None:
+            other = Open(first=found[0].id, family=STANDSTILL, anomalies=[], beside=first)
+            self.state.incidents.append(other)
+        other.join(found)
+
     def _draft(
         self, incident: Open, view: AttemptView, window: AttemptWindow, suspicious: Suspicious, *, ending: bool = False
     ) -> Draft:
         """What would be said of the incident if it were the only one."""
         situation = situation_of(incident, self.state, view, window)
         decision = _begun(decide(incident.anomalies, situation), incident)
-        resolution = resolution_of(course_of(incident, decision, situation, view, window))
+        elsewhere = any(one is not incident and stands(one) for one in self.state.incidents)
+        course = course_of(incident, decision, situation, view, window, elsewhere=elsewhere)
+        resolution = resolution_of(course)
         resolution = Resolution.FORGOTTEN if ending else resolution
         incident.passed = has_passed(incident, situation)
         if decision.reason.value not in incident.reasons:

@@ -68,7 +68,9 @@ def _one(
     situation: Situation,
 ) -> Decision:
     """One that was the first for certain: named once its peers, or the job's silence, show that it has failed."""
-    named = base.named(OF_FAILURE[cause.grounds], suspects, area=cause.area)
+    of_its_own = situation.beside and cause.grounds == "own_error"
+    reason = Reason.FAILED_BESIDE if of_its_own else OF_FAILURE[cause.grounds]
+    named = base.named(reason, suspects, area=cause.area)
     if _silent_beside(cause, anomalies, failures, situation):
         return base.nobody(Reason.LOST_AS_WELL, area=cause.area)
     # What another rank may have printed at about that time need not have come yet.

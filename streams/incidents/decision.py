@@ -35,6 +35,7 @@ class Reason(Enum):
     DEVICE_MEMORY_GROWS = "memory of a device grows without end, and nothing tells which rank uses it"
     NO_PEERS = "one failed by an error of its own, but no peer was observed to hold it against"
     OWN_ERROR = "one failed by an error of its own, the others by its loss"
+    FAILED_BESIDE = "one failed by an error of its own while the job already stood still for another"
     OWN_DEATH = "one died by a signal that nobody here had sent"
     RANK_FAULT = "its node reported a fault of its GPU or process, no later than its peers lost it"
     NODE_FAULT = "a node reported a fault, and nothing tells which rank it hit"

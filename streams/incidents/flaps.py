@@ -10,7 +10,7 @@ import msgspec
 from streams.incidents.decision import Decision, ranks_of
 from streams.incidents.joining import STANDSTILL, ranks_in
 from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, Open, trimmed
-from streams.incidents.resolution import goes_on
+from streams.incidents.resolution import by_a_word, goes_on
 
 MOST_RESTED = 8
 DAMPED = 4
@@ -53,9 +53,10 @@ def again(new: Open, decision: Decision, former: Open, now: int, stands_ns: int)
 
 
 def rested(former: Sequence[Open], over: Sequence[Open], now: int, window_ns: int, stands_ns: int) -> list[Open]:
-    """Those that may show again, with those that are over now, the latest last."""
+    """Those that may show again, with those that are over now, the latest last: the job goes on, or outlives a word."""
     kept = [one for one in former if now <= one.shown + max(DAMPED * stands_ns, _REMEMBERED * window_ns)]
-    return [*kept, *(one for one in over if one.latest and goes_on(one.latest.resolution))][-MOST_RESTED:]
+    said = [(one, one.latest.resolution) for one in over if one.latest]
+    return [*kept, *(one for one, why in said if goes_on(why) or by_a_word(why))][-MOST_RESTED:]
 
 
 _REMEMBERED = 360
@@ -65,8 +66,12 @@ _REMEMBERED = 360
 def reopened(former: Open, new: Open, now: int) -> Open:
     """The former one with what the new one found, and for how long it did not show.
 
-    Errors and standstills that a job has got over decide nothing any more; they stand beside what is decided anew.
+    Errors and standstills that a job has got over decide nothing any more; they stand beside what is decided anew. What
+    was over by a word that the job outlives was never over.
     """
+    if former.latest is not None and by_a_word(former.latest.resolution):
+        found = trimmed([*former.anomalies, *new.anomalies], KEPT_ANOMALIES)
+        return msgspec.structs.replace(former, quiet=0, anomalies=found, support=[*former.support, *new.support])
     over = former.anomalies if former.family == STANDSTILL else []
     return msgspec.structs.replace(
         former,

@@ -46,7 +46,8 @@ OPENS = frozenset({Why.FIRST, Why.LIVED_THROUGH, Why.SLOW_LATER, Why.NOT_ITS_MEM
 class Held(msgspec.Struct, frozen=True, kw_only=True):
     """What is open: ``ranks`` and ``nodes`` are those that it is about, ``named`` whether blame names these ranks.
 
-    ``passed``: the job has gone on for a while after all of it. ``onset`` is in ns.
+    ``passed``: the job has gone on for a while after all of it. ``beside``: it is another fault within a standstill.
+    ``onset`` is in ns.
     """
 
     family: str
@@ -55,6 +56,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     nodes: frozenset[str] = frozenset()
     named: bool = False
     passed: bool = False
+    beside: bool = False
 
 
 class Beside(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +131,8 @@ def _standing(anomaly: Anomaly, held: Sequence[Held], beside: Beside) -> Joining
     """What stops a job makes everything else stop or fail: only what a job has lived through is another story."""
     own = [at for at, one in enumerate(held) if one.family == STANDSTILL]
     going = [at for at in own if not held[at].passed]
+    # Which of what comes is of another fault is asked of the standstill, once more is known of it.
+    going = [at for at in going if not held[at].beside] or going
     if going:
         return Joining(Why.OF_ITS_KIND, going[-1])
     found = _whose_memory_grew(anomaly, held, beside) or _at_its_place(anomaly, held, own)

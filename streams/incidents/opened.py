@@ -23,8 +23,9 @@ class Open(msgspec.Struct, kw_only=True):
     since it last showed, ``lull`` is for how long it once did not and was not over (ns), ``flaps`` how often it was
     over and showed again. ``passed``: the job has gone on for a while after all of it. ``reasons`` are all that blame
     has given. ``merged`` is the incident that it proved to be part of, ``outside`` that of another group of workers.
-    ``took`` are findings of those that proved to be part of this one, ``began`` the onset that it has from them (ns),
-    null where it has its own.
+    ``beside`` is the first finding of the standstill in which it was found to be another fault, ``second`` are those of
+    its own findings that have an incident beside it. ``took`` are findings of those that proved to be part of this one,
+    ``began`` the onset that it has from them (ns), null where it has its own.
     """
 
     first: str
@@ -42,6 +43,8 @@ class Open(msgspec.Struct, kw_only=True):
     reasons: list[str] = []
     merged: str = ""
     outside: str = ""
+    beside: str = ""
+    second: list[str] = []
     took: list[Anomaly] = []
     began: int | None = None
 

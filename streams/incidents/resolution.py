@@ -23,6 +23,7 @@ class Resolution(Enum):
 
 
 _WELL = frozenset({Resolution.ITERATES.value, Resolution.GOES_ON.value, Resolution.QUIET.value})
+_WORDS = frozenset({Resolution.STOPPED.value, Resolution.PREEMPTED.value, Resolution.OUT_OF_TIME.value})
 LULLS = 2
 """For so many times as long as it once did not show, and was not over, what shows now and then is not over."""
 MOST_PATIENCE_WINDOWS = 360
@@ -100,6 +101,11 @@ def resolution_of(course: Course) -> Resolution | None:
 def goes_on(resolution: str) -> bool:
     """Whether an incident was over while its attempt went on, so that it may show again."""
     return resolution in _WELL
+
+
+def by_a_word(resolution: str) -> bool:
+    """Whether an incident was over only because its attempt was told to end, which that may outlive."""
+    return resolution in _WORDS
 
 
 def said_resolution(resolution: str, merged_into: str) -> str:

@@ -57,25 +57,36 @@ def situation_of(incident: Open, state: IncidentBookState, view: AttemptView, wi
         told=incident.told,
         leading=any(one.grounds == "frontier" for one in incident.support),
         working=working(state.hardware),
+        beside=bool(incident.beside),
     )
     timed = window.end - state.timed <= situation.quiet_ns
     return msgspec.structs.replace(situation, timed=timed)
 
 
 def course_of(
-    incident: Open, decision: Decision, situation: Situation, view: AttemptView, window: AttemptWindow
+    incident: Open,
+    decision: Decision,
+    situation: Situation,
+    view: AttemptView,
+    window: AttemptWindow,
+    *,
+    elsewhere: bool = False,
 ) -> Course:
-    """How the incident and its attempt stand; for how long it has not shown is counted on it."""
+    """How the incident and its attempt stand; for how long it has not shown is counted on it.
+
+    ``elsewhere``: the attempt stands still or has failed for another. That nothing shows then tells nothing.
+    """
     # Memory that goes on growing does not keep a standstill open that is over.
     telling_ = [one for one in incident.anomalies if one.grounds not in GROWTH]
-    stands = incident.family == STANDSTILL and bool(telling_)
+    standing = incident.family == STANDSTILL and bool(telling_)
     # Information opens nothing, so it keeps nothing open either that is over once it no longer shows.
-    showing = [one for one in telling_ or incident.anomalies if stands or one.severity != "info"]
+    showing = [one for one in telling_ or incident.anomalies if standing or one.severity != "info"]
     seen = any(anomaly.end == window.end for anomaly in showing)
-    incident.quiet = 0 if seen else incident.quiet + 1
+    silent = max(incident.quiet, 1) if elsewhere and not standing else incident.quiet + 1
+    incident.quiet = 0 if seen else silent
     settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
     return Course(
-        stands=stands,
+        stands=standing,
         quiet_ns=incident.quiet * situation.window_ns,
         patience_ns=situation.quiet_ns,
         window_ns=situation.window_ns,
@@ -87,6 +98,11 @@ def course_of(
         progressed=view.iterated is not None and view.iterated > max(window.start, settled),
         survived=decision.reason is Reason.SURVIVED and view.iterated is None,
     )
+
+
+def stands(incident: Open) -> bool:
+    """Whether by what was last said of an incident its attempt stands still or has failed, and has not gone on."""
+    return incident.family == STANDSTILL and incident.latest is not None and not incident.passed
 
 
 def has_passed(incident: Open, situation: Situation) -> bool:
@@ -119,6 +135,7 @@ def held(incident: Open) -> Held:
         nodes=frozenset(nodes) if slow else frozenset(nodes) | nodes_in(about),
         named=bool(named),
         passed=incident.passed,
+        beside=bool(incident.beside),
     )
 
 

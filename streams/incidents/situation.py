@@ -31,7 +31,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated`` when they
     last printed what they had printed before, ``told`` the end of the window in which they last said how long their own
     work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too little.
-    ``working`` is when ports were found to work again, by node and device.
+    ``working`` is when ports were found to work again, by node and device. ``beside``: the incident is of what came
+    while the job already stood still for another.
     """
 
     members: dict[int, str]
@@ -53,6 +54,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     told: dict[int, int] = {}
     leading: bool = False
     working: dict[tuple[str, str], int] = {}
+    beside: bool = False
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""
@@ -142,8 +144,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether nothing shows yet that a failure has stopped its rank, or else its job.
 
         What came regularly until then has not failed to come: lines of the rank's own where it prints any, else
-        iterations, or what others print.
+        iterations, or what others print. Where nothing came any more already, nothing has failed to come.
         """
+        if self.beside:
+            return True
         own = self.spoke.get(-1 if rank is None else rank, Rhythm())
         if own.earlier and own.last >= earliest(failure) - OVERDUE_PAUSES * max(own.pause, own.earlier):
             return not own.overdue(self.now)

@@ -99,6 +99,19 @@ def test_what_a_job_got_over_stands_beside_what_shows_again_and_what_is_slow_goe
     assert len(over.took) <= KEPT_TAKEN
 
 
+def test_what_was_over_by_a_word_that_the_job_outlives_was_never_over() -> None:
+    stopped = former("standstill", 5)
+    assert stopped.latest is not None
+    said = {"status": "resolved", "resolution": Resolution.STOPPED.value}
+    stopped.latest = msgspec.structs.replace(stopped.latest, **said)
+    assert rested([], [stopped], at(120), 10 * S, QUIET) == [stopped]
+    new = Open(first="b", family="standstill", anomalies=[anomaly("no_iteration", start=290, onset=90)])
+    assert again(new, decided(5), stopped, at(300), QUIET) is Again.SAME_RANKS
+    goes_on = reopened(stopped, new, at(300))
+    assert (goes_on.first, goes_on.flaps, goes_on.lull) == ("a", 0, 0)
+    assert goes_on.anomalies == [*stopped.anomalies, *new.anomalies]
+
+
 def test_few_are_remembered_and_only_those_whose_job_goes_on() -> None:
     dead = former("standstill", 1)
     dead.latest = told("b", "standstill", [1]).says

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import msgspec
 import pytest
+from lifecycle_jobs import TERMINATED
 from simulated_job import Shape
+from simulated_pairs import FIRST, LATER, RANKS, Kind, aborted, hung, pair
+from simulated_pairs import SECOND as OTHER
 from simulated_slowness import Scene
 from simulated_slowness import told as slowness
-from streams_support import SECOND, Script, at, leaking, records, run, slowing, worker, written_log
+from streams_support import SECOND, TRACEBACK, Script, at, leaking, records, run, slowing, worker, written_log
 
 from schemas.results import Incident
 
@@ -176,3 +180,81 @@ def test_a_node_whose_clock_runs_ahead_makes_nobody_elsewhere_the_first_to_fail(
     incidents = told(script)
     assert incidents
     assert {rank for one in incidents for rank in ranks_of(one)} <= {2}
+
+
+Told = tuple[str, list[int | None], list[str]]
+"""Symptom, ranks and nodes of an incident as it was last said."""
+
+
+def lasting(incidents: list[Incident]) -> list[Told]:
+    """The incidents that page, as they were last said, in the order in which they were first said."""
+    latest = {one.id: one for one in incidents}
+    return [(one.symptom, ranks_of(one), one.scope.nodes) for one in latest.values() if one.severity != "info"]
+
+
+OF_FIRST: dict[Kind, Told] = {
+    "nan": ("numerics", [], []),
+    "hang": ("hang", [FIRST], ["node02"]),
+    "crash": ("crash", [FIRST], ["node02"]),
+    "kill": ("memory", [FIRST], ["node02"]),
+    "gpu": ("crash", [], ["node02"]),
+    "rank's gpu": ("crash", [], ["node02"]),
+}
+OF_OTHER: dict[Kind, Told] = {
+    "nan": ("numerics", [], []),
+    "hang": ("hang", [OTHER], ["node01"]),
+    "crash": ("crash", [OTHER], ["node01"]),
+    "kill": ("memory", [OTHER], ["node01"]),
+    "gpu": ("crash", [], ["node01"]),
+    "rank's gpu": ("crash", [], ["node01"]),
+}
+# A job that stands still or has failed prints no more losses, cannot come to stand still, and whoever fails in it after
+# a peer has may do so for that.
+FOLLOWS: set[tuple[Kind, Kind]] = {
+    *((first, second) for first in ("hang", "crash", "kill") for second in ("nan", "hang")),
+    *((first, "crash") for first in ("crash", "kill")),
+}
+STOPS: set[Kind] = {"hang", "crash", "kill"}
+PAIRS = [(first, second) for first in OF_FIRST for second in OF_OTHER if first != second]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_neither_of_two_faults_hides_the_other(first: Kind, second: Kind) -> None:
+    incidents = told(pair(first, second))
+    both = [OF_FIRST[first], OF_OTHER[second]]
+    assert lasting(incidents) == (both[:1] if (first, second) in FOLLOWS else both)
+    # Nor does either lose whom it names while the other shows, or is it over.
+    for one in incidents:
+        assert set(ranks_of(one)) <= {FIRST, OTHER}
+    over = {one.id: one.resolution for one in incidents}
+    lived_through = [kind for kind in (first, second) if "gpu" in kind and first not in STOPS]
+    assert [why for why in over.values() if why] == ["iterations go on"] * len(lived_through)
+
+
+FRAME = 'Traceback (most recent call last):\n  File "/job/train.py", line 140, in main\n    step()\n'
+PEERS = [rank for rank in range(RANKS) if rank != FIRST]
+OF_THE_HANG = {
+    "watchdogs": lambda: hung(aborted(), {}, PEERS),
+    "watchdogs, and deaths by SIGABRT": lambda: hung(aborted(), dict.fromkeys(PEERS, -6)),
+    "deaths by SIGABRT": lambda: hung({}, dict.fromkeys(PEERS, -6)),
+    "one is killed, and nobody says why": lambda: hung({}, {OTHER: -9}),
+    "one is killed, and launchers end the others": lambda: hung(
+        {}, {rank: -9 if rank == OTHER else -15 for rank in range(RANKS)}
+    ),
+    "one raises as it is told to end": lambda: hung({OTHER: (LATER, TERMINATED)}, {OTHER: 1}),
+    "one has waited long enough": lambda: hung({OTHER: (LATER, f"{FRAME}TimeoutError: no step for 60 s")}, {OTHER: 1}),
+    "one raises and goes on waiting": lambda: hung({OTHER: (LATER, TRACEBACK)}, {}),
+    "several raise": lambda: hung({rank: (LATER + rank / 3, TRACEBACK) for rank in (0, 2, 3)}, {0: 1, 2: 1, 3: 1}),
+    "all raise": lambda: hung({rank: (LATER + rank / 3, TRACEBACK) for rank in PEERS}, dict.fromkeys(PEERS, 1)),
+    "one raises among watchdogs": lambda: hung(
+        {**aborted(), OTHER: (LATER + 1, f"{FRAME}KeyError: 'metrics'")}, dict.fromkeys(PEERS, 1)
+    ),
+    "one raises just before watchdogs": lambda: hung({**aborted(), OTHER: (LATER - 0.5, TRACEBACK)}, {}, PEERS),
+}
+
+
+@pytest.mark.parametrize("make", OF_THE_HANG.values(), ids=OF_THE_HANG)
+def test_what_follows_from_a_hang_is_no_second_fault(make: Callable[[], Script]) -> None:
+    incidents = told(make())
+    assert {one.id for one in incidents} == {incidents[0].id}
+    assert lasting(incidents) == [OF_FIRST["hang"]]
