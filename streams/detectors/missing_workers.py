@@ -86,9 +86,10 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
         limit = window.end - self.config.windows * (window.end - window.start)
         heard = {node: view.node_life[node] > limit for node in map(view.node_of, fresh) if node in view.node_life}
         said = ""
-        for lives, verb in ((True, "lives"), (False, "is silent as well")):
+        for lives, one, several in ((True, "lives", "live"), (False, "is silent as well", "are silent as well")):
             nodes = sorted(node for node, life in heard.items() if life is lives)
-            said += f"; the producer of {', '.join(nodes)} {verb}" if nodes else ""
+            whose = f"producer{'s' if len(nodes) > 1 else ''} of {', '.join(nodes)}"
+            said += f"; the {whose} {several if len(nodes) > 1 else one}" if nodes else ""
         return said
 
     def _finding(

@@ -87,6 +87,7 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)
         nodes = sorted({node for node, _ in group if node})
         where = f" on {', '.join(nodes)}" if nodes else ""
+        times = f"{len(group)} times" if len(group) > 1 else "once"
         return self.anomaly(
             window,
             first.signature,
@@ -99,7 +100,7 @@ class UnplacedErrors(JobDetector[UnplacedErrorsConfig, UnplacedErrorsState]):
             grounds=self._grounds(window, group),
             severity="critical",
             text=f"a worker whose rank is not known{where}: {shortened(first.text, 500)}",
-            peers=f"{len(view.members)} ranks were observed; printed {len(group)} times in files of nobody known",
+            peers=f"{len(view.members)} ranks were observed; printed {times} in files of nobody known",
             iteration=view.clock.iteration,
             phase=view.phase,
             templates=[first.signature],
