@@ -129,17 +129,19 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     from producers.recording import read_recording
     from rankwatch import diagnose, library, page, terminal, text
     from rankwatch.progress import watching, working
-    from rankwatch.silence_files import read_silences
+    from rankwatch.silence_files import usable_silences
 
     until = None if arguments.until is None else parse_time(arguments.until)
     _check_address(arguments.clickhouse)
-    silences = () if arguments.silences is None else read_silences(arguments.silences)
+    silences, refused = usable_silences(arguments.silences)
+    for one in refused:
+        print(f"rankwatch: {one.file}: {one.reason}", file=sys.stderr)
     healthy = library.given(arguments.baseline, arguments.library)
     out, errors = terminal.console(), terminal.console(stderr=True)
     with working(errors, "reading"):
         recording = read_recording(arguments.folder)
     with watching(out, errors, *recording.span, feed=False) as watch:
-        found = diagnose.run(recording, until=until, watch=watch, library=healthy, silences=silences)
+        found = diagnose.run(recording, until=until, watch=watch, library=healthy, silences=silences, refused=refused)
     with working(errors, "storing"):
         _store(found, arguments.clickhouse)
     if arguments.format == "json":
@@ -233,17 +235,25 @@ def _program() -> str:
 
 def _run_sql(arguments: argparse.Namespace) -> int:
     from sinks import tables
+    from sinks.errors import SinkError
+    from sinks.migrate import behind
     from sinks.query import query, reading_verb
 
     reading_verb(arguments.query)
     with _opened("sql", arguments.clickhouse, read_only=True) as client:
-        columns, _, rows = query(client, arguments.query, arguments.max_rows + 1)
+        try:
+            columns, _, rows = query(client, arguments.query, arguments.max_rows + 1)
+        except SinkError as error:
+            raise SinkError("; ".join(filter(None, (str(error), behind(client))))) from None
+        hint = "" if rows else behind(client)
     show: dict[str, Callable[[list[str], list[list[Any]]], str]] = {
         "table": tables.format_table,
         "tsv": tables.format_tsv,
         "json": partial(tables.format_json_lines, ascii_only=not _speaks_unicode()),
     }
     print(show[arguments.format](columns, rows[: arguments.max_rows]).rstrip("\n"))
+    if hint:
+        print(f"rankwatch: {hint}", file=sys.stderr)
     if len(rows) > arguments.max_rows:
         print(f"rankwatch: only the first {arguments.max_rows} rows are shown; see --max-rows", file=sys.stderr)
     return 0

@@ -120,10 +120,11 @@ def run(
     partitions: int = 2,
     library: Library | None = None,
     silences: Sequence[Silence] = (),
+    refused: Sequence[Unused] = (),
 ) -> Diagnosis:
     """Stream a recording that has been read, and hold it against ``library``. Raises LibraryError.
 
-    ``silences`` change nothing that is found, only what pages.
+    ``silences`` change nothing that is found, only what pages; ``refused`` is what was given beside it and is no use.
     """
     config = config or StreamConfig()
     log = MemoryLog(partitions)
@@ -151,7 +152,7 @@ def run(
         config=config,
         until=until,
         run_id=_run_id(recording, until, config, known, silences),
-        inputs=_with_refused(recording.inputs, log),
+        inputs=_with_refused(recording.inputs, refused, log),
         library=None if known is None else known.library,
         silences=silences,
     )
@@ -173,11 +174,13 @@ def _run_id(
     return stable_id("run", content, until, config.hash, *libraries, *([known.label] if known else []), *silenced)
 
 
-def _with_refused(inputs: Inputs, log: MemoryLog) -> Inputs:
-    """The inputs with the records that a stage could not use; they stand under their topic, at their offset."""
-    letters = report.dead_letters(log)
-    refused = [Unused(f"topic {letter.topic}", letter.offset, letter.reason) for letter in letters]
-    return Inputs(files=inputs.files, records=inputs.records, unused=[*inputs.unused, *refused])
+def _with_refused(inputs: Inputs, refused: Sequence[Unused], log: MemoryLog) -> Inputs:
+    """The inputs with what was ``refused`` before, and the records that a stage could not use.
+
+    These stand under their topic, at their offset.
+    """
+    letters = [Unused(f"topic {letter.topic}", letter.offset, letter.reason) for letter in report.dead_letters(log)]
+    return Inputs(files=inputs.files, records=inputs.records, unused=[*refused, *inputs.unused, *letters])
 
 
 class Revisions:

@@ -40,6 +40,7 @@ from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Notice
 from schemas.silences import Silence
 from streams.ending import say
+from streams.log.backlog import backlog, ends_of
 from streams.log.kafka_silences import stored_silences
 from streams.log.kafka_tail import KafkaTail
 from streams.memberships import Memberships
@@ -182,7 +183,8 @@ def _told_at(record: Incident | Notice) -> tuple[int, int, tuple[int, str, str, 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the feed until told to stop."""
     with deployment_of(arguments) as (log, deployment), ExitStack() as stack:
-        tail = KafkaTail(log, TOPICS, beginning=arguments.from_beginning)
+        kept = ends_of(log, TOPICS) if arguments.from_beginning else {}
+        tail = KafkaTail(log, TOPICS, beginning=False, ends=kept)
         stack.callback(tail.close)
         # What holds now was mostly said before this feed began.
         silences = KafkaTail(log, (SILENCES,), beginning=True)
@@ -193,6 +195,10 @@ def run(arguments: argparse.Namespace) -> int:
         # Recordings have a time of their own, and end: whether it is silent only a live pipeline can be asked.
         pulse = Pulse(log.partitions("windows"), time.time_ns() if live else 0)
         feed, stop = Feed(as_json=arguments.format == "json", silenced=silenced, pulse=pulse), stopping()
+        for found in backlog(log, kept):
+            if stop.is_set():
+                break
+            feed.show(found)
         while not stop.is_set():
             feed.show([*silences.poll(500, 0), *tail.poll(500, WAIT_S)])
             if live:

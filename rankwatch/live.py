@@ -116,7 +116,9 @@ def _worker_arguments(worker: argparse.ArgumentParser, positive: Whole) -> None:
 
 
 def _feed_arguments(feed: argparse.ArgumentParser) -> None:
-    feed.add_argument("--from-beginning", action="store_true", help="first what the topics still hold")
+    feed.add_argument(
+        "--from-beginning", action="store_true", help="first what the topics still hold, in order of time"
+    )
     feed.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
     kafka_arguments(feed)
 

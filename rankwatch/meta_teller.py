@@ -1,6 +1,6 @@
-"""Says in the topic ``meta`` what only a running worker knows of itself, from a thread of its own.
+"""Says in the topic ``meta`` what only a running worker or sink knows of itself, from a thread of its own.
 
-A worker that stands still says so while its process lives; of one that is gone the watchdog's silence tells.
+One that stands still says so while its process lives; of a worker that is gone the watchdog's silence tells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streams.ending import say
 from streams.live import LiveStages
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_settings import KafkaSettings
-from streams.worker_meta import Look, WorkerMeta
+from streams.worker_meta import Look, SinkMeta, WorkerMeta
 
 LOOK_S = 5.0
 """How often it looks."""
@@ -48,26 +48,43 @@ _OWED_NS = StreamConfig().closing_ns + StreamConfig().window_ns
 """How far the last window may lie behind where all is well: one is open, the one before it is waited for."""
 
 
+Looked = Callable[[int], Sequence[MetaAlert]]
+"""What there is to say as of a time (ns)."""
+
+
 def tell_meta(
     stages: Sequence[LiveStages], settings: KafkaSettings, trouble: Callable[[], str], *, follows_clock: bool
 ) -> None:
-    """Begin to look; ``follows_clock`` is whether windows follow the present, as with the workers' ticks."""
-    threading.Thread(target=_tell, args=(stages, settings, trouble, follows_clock), name="meta", daemon=True).start()
+    """Begin to look at a worker; ``follows_clock``: its windows follow the present, as with the workers' ticks."""
+    meta = WorkerMeta(_process())
+    _begin(settings, lambda now: meta.look(now, seen_of(stages, trouble(), now if follows_clock else None)))
 
 
-def _tell(
-    stages: Sequence[LiveStages], settings: KafkaSettings, trouble: Callable[[], str], follows_clock: bool
-) -> None:
-    meta, teller = WorkerMeta(f"{socket.gethostname()}-{os.getpid()}"), Teller(lambda: KafkaLog(settings))
+def tell_sink_meta(settings: KafkaSettings, trouble: Callable[[], str]) -> None:
+    """Begin to look at a sink; ``trouble`` is why it stores nothing, or empty."""
+    meta = SinkMeta(_process())
+    _begin(settings, lambda now: meta.look(now, trouble()))
+
+
+def _process() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _begin(settings: KafkaSettings, look: Looked) -> None:
+    threading.Thread(target=_tell, args=(settings, look), name="meta", daemon=True).start()
+
+
+def _tell(settings: KafkaSettings, look: Looked) -> None:
+    teller = Teller(lambda: KafkaLog(settings))
     pause, failed = threading.Event(), ""
     while not pause.wait(LOOK_S):
         now = time.time_ns()
         try:
-            teller.tell(meta.look(now, seen_of(stages, trouble(), now if follows_clock else None)), now)
+            teller.tell(look(now), now)
         except Exception as error:
-            # It is the stages that count: they go on, and the watchdog's beats tell that they do.
+            # It is the work that counts: it goes on, and the watchdog's beats tell that it does.
             if failed != (failed := f"{type(error).__name__}: {error}"):
-                say(f"what this worker knows of itself cannot be told: {failed}")
+                say(f"what this process knows of itself cannot be told: {failed}")
 
 
 class Sink(Protocol):

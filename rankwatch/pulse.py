@@ -11,7 +11,7 @@ from schemas.identity import rank_ranges
 from schemas.meta import WATCHDOG, MetaAlert, meta_id
 from streams.meta import BEAT_NS, subject_of
 from streams.report import moment
-from streams.worker_meta import WORKER
+from streams.worker_meta import SINK, WORKER
 
 SECOND = 1_000_000_000
 SILENT_NS = 300 * SECOND
@@ -65,15 +65,15 @@ class Pulse:
 
 
 class Repeated:
-    """Alerts that a worker says of itself, again and again while they fire; its own end it cannot say."""
+    """Alerts that a worker or sink says of itself, again and again while they fire; its own end it cannot say."""
 
     def __init__(self) -> None:
         self._heard: dict[str, MetaAlert] = {}
 
     def heard(self, alerts: Iterable[MetaAlert]) -> None:
-        """Take in what workers say."""
+        """Take in what workers and sinks say."""
         for one in alerts:
-            if not one.subject.startswith(WORKER):
+            if not one.subject.startswith((WORKER, SINK)):
                 continue
             if one.status == "resolved":
                 self._heard.pop(one.id, None)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from producers.inputs import Unused
 from schemas.silences import Silence
 from streams.silencing import MOST_SILENCES, SilenceError, checked, newest
 
@@ -31,6 +32,18 @@ def read_silences(path: Path) -> list[Silence]:
     if len(found) > MOST_SILENCES:
         raise SilenceError(f"{path}: holds more than {MOST_SILENCES} silences")
     return found
+
+
+def usable_silences(path: Path | None) -> tuple[list[Silence], list[Unused]]:
+    """The silences of a file, or why it has none that could be used: then nothing is silenced.
+
+    A report that pages too much is worth more than none.
+    """
+    try:
+        return ([] if path is None else read_silences(path)), []
+    except SilenceError as error:
+        why = str(error).removeprefix("cannot read ").removeprefix(f"{path}: ")
+        return [], [Unused(str(path), 0, f"{why}; nothing is silenced")]
 
 
 def write_silences(path: Path, silences: list[Silence]) -> None:

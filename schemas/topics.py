@@ -127,7 +127,7 @@ TOPICS: dict[str, Topic] = {
             name="meta",
             kinds=("meta",),
             key="cluster",
-            writer="job stage and workers",
+            writer="job stage, workers and sinks",
             readers=("sink", "feed"),
         ),
         Topic(

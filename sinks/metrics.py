@@ -15,33 +15,44 @@ ENTRIES = ("rankwatch_entries", "Entries of the log read")
 ROWS = ("rankwatch_rows", "Rows inserted, by table")
 RETRIES = ("rankwatch_retries", "Tries that ClickHouse or Kafka refused and that were made again")
 GONE = ("rankwatch_gone_entries", "Entries that the log did not keep long enough to be read")
+WAITING = ("rankwatch_sink_waits", "1 while nothing can be stored: ClickHouse or Kafka is away, or was never reached")
 HELD = ("rankwatch_held_entries", "Entries read and not stored yet")
 
 
 class SinkMetrics(Collector):
-    """Reads the metrics of a sink when it is asked for them; ``lags`` says how much is unread, by place.
+    """Reads the metrics of a sink when it is asked for them; null is one that has not reached its database yet.
 
-    ``gone`` says how many entries were missing where it read on.
+    ``waits`` says whether nothing can be stored, ``lags`` how much is unread, by place, ``gone`` how many entries were
+    missing where it read on.
     """
 
     def __init__(
-        self, sink: LiveSink, lags: Callable[[], Mapping[Place, int]], gone: Callable[[], int] = lambda: 0
+        self,
+        sink: Callable[[], LiveSink | None],
+        waits: Callable[[], bool],
+        lags: Callable[[], Mapping[Place, int]],
+        gone: Callable[[], int] = lambda: 0,
     ) -> None:
         self._sink = sink
+        self._waits = waits
         self._lags = lags
         self._gone = gone
 
     def collect(self) -> Iterable[Metric]:
         """All samples as of now."""
+        yield GaugeMetricFamily(*WAITING, value=float(self._waits()))
+        sink = self._sink()
+        if sink is None:
+            return
         lag = GaugeMetricFamily(*LAG, labels=["stage", "partition", "topic"])
         for (topic, partition), entries in sorted(self._lags().items()):
             lag.add_metric(["sink", str(partition), topic], entries)
         yield lag
         rows = CounterMetricFamily(*ROWS, labels=["table"])
-        for table, count in sorted(self._sink.counts.items()):
+        for table, count in sorted(sink.counts.items()):
             rows.add_metric([table], count)
         yield rows
-        yield CounterMetricFamily(*ENTRIES, value=self._sink.entries)
-        yield CounterMetricFamily(*RETRIES, value=self._sink.retries)
+        yield CounterMetricFamily(*ENTRIES, value=sink.entries)
+        yield CounterMetricFamily(*RETRIES, value=sink.retries)
         yield CounterMetricFamily(*GONE, value=self._gone())
-        yield GaugeMetricFamily(*HELD, value=self._sink.held)
+        yield GaugeMetricFamily(*HELD, value=sink.held)

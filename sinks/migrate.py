@@ -79,6 +79,23 @@ def migrate(client: Client, wanted: Sequence[Migration] | None = None) -> list[s
     return names
 
 
+def behind(client: Client) -> str:
+    """Why a statement may find less than it asks for: the tables were never made, or not all; else empty.
+
+    It only reads, and says nothing where it may not: then what the statement itself came to has to do.
+    """
+    try:
+        if not client.query("EXISTS TABLE migrations").result_rows[0][0]:
+            return "Rankwatch has no tables in this database yet: `rankwatch migrate` makes them"
+        applied = {version for (version,) in client.query("SELECT version FROM migrations").result_rows}
+    except Exception:
+        return ""
+    missing = sum(one.version not in applied for one in migrations())
+    if not missing:
+        return ""
+    return f"{missing} of {len(migrations())} migrations were not applied here: `rankwatch migrate` applies them"
+
+
 def _applied(client: Client) -> dict[int, tuple[str, str]]:
     """Names and checksums by number."""
     try:

@@ -1,4 +1,4 @@
-"""What only a running worker knows of itself: how far it is behind, that it stands still, what it cannot read.
+"""What only a running process knows of itself: a worker how far it is behind, a sink that it cannot store.
 
 Decisions on numbers that somebody has counted, at times that somebody has looked at; this is live only and no fact of
 the log. While an alert fires it is said again now and then, so that one whose worker is gone is known to be old.
@@ -15,8 +15,8 @@ from schemas.meta import MetaAlert, Status, meta_id
 from schemas.results import Severity
 
 SECOND = 1_000_000_000
-WORKER = "worker "
-"""What the subject of such an alert begins with."""
+WORKER, SINK = "worker ", "sink "
+"""What the subject of such an alert begins with, by whose it is."""
 AGAIN_NS = 60 * SECOND
 """How often what goes on is said again."""
 LAG_NS = 60 * SECOND
@@ -29,14 +29,20 @@ UNREADABLE_LEAST = 10
 
 
 class Kind(Enum):
-    """What a worker says of itself, with how bad that is."""
+    """What a process says of itself."""
 
     LAG = "lag"
     STALLED = "worker_stalled"
     UNPARSED = "unparsed"
+    NOT_STORED = "not_stored"
 
 
-_SEVERITY: dict[Kind, Severity] = {Kind.LAG: "warning", Kind.STALLED: "critical", Kind.UNPARSED: "warning"}
+_SEVERITY: dict[Kind, Severity] = {
+    Kind.LAG: "warning",
+    Kind.STALLED: "critical",
+    Kind.UNPARSED: "warning",
+    Kind.NOT_STORED: "warning",
+}
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,12 +68,52 @@ class _Watched(msgspec.Struct):
     text: str = ""
 
 
+class OwnWords:
+    """What ``subject`` says of itself: when something begins, now and then while it lasts, and when it is over."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._watched: dict[Kind, _Watched] = {}
+
+    def turn(self, kind: Kind, now: int, text: str) -> MetaAlert | None:
+        """What is to be said now of what is so, in words, or no longer so: empty; ``now`` in ns."""
+        one = self._watched.setdefault(kind, _Watched())
+        if bool(text) == (one.since is not None):
+            one.turned = None
+            if one.since is None or now < one.said + AGAIN_NS:
+                return None
+            one.said, one.text = now, text
+            return self._alert(kind, one.since, now, "firing", text)
+        one.turned = now if one.turned is None else one.turned
+        # A worker that stands still has been watched for long before it is said.
+        if kind is not Kind.STALLED and now < one.turned + LASTS_NS:
+            return None
+        since, one.turned, one.said = one.since, None, now
+        if since is None:
+            one.since, one.text = now, text
+            return self._alert(kind, now, now, "firing", text)
+        one.since = None
+        return self._alert(kind, since, now, "resolved", f"over: {one.text}")
+
+    def _alert(self, kind: Kind, since: int, now: int, status: Status, text: str) -> MetaAlert:
+        return MetaAlert(
+            id=meta_id(kind.value, self._subject, since),
+            name=kind.value,
+            subject=self._subject,
+            status=status,
+            severity=_SEVERITY[kind],
+            since=since,
+            time=now,
+            text=text,
+        )
+
+
 class WorkerMeta:
     """Follows the worker called ``name``; ``look`` again and again, with a clock in ns that only goes forward."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._watched = {kind: _Watched() for kind in Kind}
+        self._words = OwnWords(WORKER + name)
         self._entries = self._letters = 0
         self._counted: int | None = None
         self._unread = ""
@@ -75,7 +121,7 @@ class WorkerMeta:
     def look(self, now: int, seen: Look) -> list[MetaAlert]:
         """What is to be said now."""
         texts = {Kind.LAG: self._lag(seen), Kind.STALLED: self._stalled(seen), Kind.UNPARSED: self._unparsed(now, seen)}
-        return [alert for kind in Kind if (alert := self._turn(kind, now, texts[kind])) is not None]
+        return [alert for kind, text in texts.items() if (alert := self._words.turn(kind, now, text)) is not None]
 
     def _lag(self, seen: Look) -> str:
         behind = {stage: ns for stage, ns in seen.behind_ns.items() if ns > LAG_NS}
@@ -99,33 +145,16 @@ class WorkerMeta:
             self._entries, self._letters, self._counted = seen.entries, seen.letters, now
         return self._unread
 
-    def _turn(self, kind: Kind, now: int, text: str) -> MetaAlert | None:
-        one = self._watched[kind]
-        if bool(text) == (one.since is not None):
-            one.turned = None
-            if one.since is None or now < one.said + AGAIN_NS:
-                return None
-            one.said, one.text = now, text
-            return self._alert(kind, one.since, now, "firing", text)
-        one.turned = now if one.turned is None else one.turned
-        # A worker that stands still has been watched for long before it is said.
-        if kind is not Kind.STALLED and now < one.turned + LASTS_NS:
-            return None
-        since, one.turned, one.said = one.since, None, now
-        if since is None:
-            one.since, one.text = now, text
-            return self._alert(kind, now, now, "firing", text)
-        one.since = None
-        return self._alert(kind, since, now, "resolved", f"over: {one.text}")
 
-    def _alert(self, kind: Kind, since: int, now: int, status: Status, text: str) -> MetaAlert:
-        return MetaAlert(
-            id=meta_id(kind.value, WORKER + self._name, since),
-            name=kind.value,
-            subject=WORKER + self._name,
-            status=status,
-            severity=_SEVERITY[kind],
-            since=since,
-            time=now,
-            text=text,
-        )
+class SinkMeta:
+    """Follows the sink called ``name`` in the same way: why nothing is stored, empty while all is well."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._words = OwnWords(SINK + name)
+
+    def look(self, now: int, trouble: str) -> list[MetaAlert]:
+        """What is to be said now."""
+        text = f"sink {self._name} stores nothing: {trouble}; what it has not read waits in Kafka" if trouble else ""
+        alert = self._words.turn(Kind.NOT_STORED, now, text)
+        return [] if alert is None else [alert]

@@ -1,8 +1,8 @@
-"""Follows some topics of a deployment from now on, or from their beginning; belongs to no group, commits nothing."""
+"""Follows some topics of a deployment from where one wants; belongs to no group, commits nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, TopicPartition
@@ -13,9 +13,19 @@ from streams.log.kafka_client import PASSING, Errors, entry_of, made, reason_of
 
 
 class KafkaTail:
-    """All partitions of ``topics``; with ``beginning`` what is kept comes first."""
+    """All partitions of ``topics`` from now on; with ``beginning`` what is kept comes first.
 
-    def __init__(self, log: KafkaLog, topics: Sequence[str], *, beginning: bool) -> None:
+    ``ends`` are offsets by topic and partition to begin at instead.
+    """
+
+    def __init__(
+        self,
+        log: KafkaLog,
+        topics: Sequence[str],
+        *,
+        beginning: bool,
+        ends: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
         self._settings = log.settings
         self._errors = Errors()
         own = {"group.id": f"{log.settings.prefix}tail", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
@@ -23,7 +33,7 @@ class KafkaTail:
         since = OFFSET_BEGINNING if beginning else OFFSET_END
         self._consumer.assign(
             [
-                TopicPartition(log.name_of(topic), number, since)
+                TopicPartition(log.name_of(topic), number, (ends or {}).get((topic, number), since))
                 for topic in topics
                 for number in range(log.partitions(topic))
             ]

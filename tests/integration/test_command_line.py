@@ -412,6 +412,20 @@ def test_asking_a_database_that_is_not_there_makes_none(tmp_path: Path) -> None:
     assert not place.parent.exists()
 
 
+def test_a_database_without_tables_is_said_to_have_none(tmp_path: Path) -> None:
+    place = tmp_path / "db"
+    place.mkdir()
+    hint = "Rankwatch has no tables in this database yet: `rankwatch migrate` makes them\n"
+    asked = rankwatch("sql", "SELECT * FROM incidents_latest", "--clickhouse", f"chdb://{place}", home=tmp_path)
+    assert (asked.returncode, asked.stdout) == (2, "") and asked.stderr.endswith(f"; {hint}")
+    shown = rankwatch("sql", "SHOW TABLES", "--clickhouse", f"chdb://{place}", home=tmp_path)
+    assert (shown.returncode, shown.stdout.strip(), shown.stderr) == (0, "", f"rankwatch: {hint}")
+    assert rankwatch("migrate", "--clickhouse", f"chdb://{place}", home=tmp_path).returncode == 0
+    sql = "SELECT id FROM incidents_latest"
+    shown = rankwatch("sql", sql, "--format", "tsv", "--clickhouse", f"chdb://{place}", home=tmp_path)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "id\n", "")
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "many"])
 def test_a_number_of_rows_is_at_least_one(number: str, tmp_path: Path) -> None:
     done = rankwatch("sql", "SELECT 1", f"--max-rows={number}", home=tmp_path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import msgspec
@@ -143,3 +145,18 @@ def made_again(settings: object, deployment: Deployment) -> list[str]:
         return create_topics(settings, deployment)  # type: ignore[arg-type]
     except LogError:
         return []
+
+
+def test_a_sink_that_never_reached_its_database_says_so_wherever_it_is_asked(kafka: str, tmp_path: Path) -> None:
+    address, nobody = free_address(), free_address()
+    with pipeline(kafka, tmp_path) as live:
+        sink = live.start("sink", "--clickhouse", f"http://writer:secret@{nobody}/db", "--listen", address)
+        until(lambda: "waiting" in live.said_by(sink), live.printed)
+        why = f"cannot reach ClickHouse at {nobody}: connection refused"
+        assert live.said_by(sink) == f"rankwatch: waiting: {why}; nothing is stored until it answers\n"
+        assert metrics_at(address) == {"rankwatch_sink_waits": 1}
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://{address}/healthz", timeout=10)
+        assert (refused.value.code, refused.value.read().decode()) == (503, f"{why}\n")
+        sink.terminate()
+        assert sink.wait(60) == 0, live.printed()

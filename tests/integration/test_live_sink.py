@@ -242,14 +242,17 @@ def test_a_record_sent_at_no_time_at_all_stops_nothing(client: Client, sent: int
 
 def test_its_metrics_follow_it(client: Client, server: Front | None) -> None:
     desk = Desk(client)
-    metrics = SinkMetrics(desk.sink, lambda: {("stamped.logs", 0): 0})
+    metrics = SinkMetrics(lambda: desk.sink, lambda: bool(desk.sink.trouble), lambda: {("stamped.logs", 0): 0})
     desk.put(3)
     desk.step()
     with away(client, server):
         desk.steps(8)
         found = samples(exposed(metrics))
         assert value(found, "rankwatch_held_entries") == value(found, "rankwatch_entries_total") == 3
-        assert value(found, "rankwatch_retries_total") == 2
+        assert (value(found, "rankwatch_retries_total"), value(found, "rankwatch_sink_waits")) == (2, 1)
     desk.steps(8)
     found = samples(exposed(metrics))
     assert (value(found, "rankwatch_held_entries"), value(found, "rankwatch_rows_total", table="logs")) == (0, 3)
+    assert value(found, "rankwatch_sink_waits") == 0
+    never = SinkMetrics(lambda: None, lambda: True, dict)
+    assert [(name, amount) for (name, _), amount in samples(exposed(never)).items()] == [("rankwatch_sink_waits", 1)]

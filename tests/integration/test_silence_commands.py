@@ -90,14 +90,25 @@ def test_what_cannot_be_asked_for_is_one_line(
     assert not (tmp_path / "s.json").exists()
 
 
-@pytest.mark.parametrize("content", ["", "{}", '[{"id": "a"}]', "[[[", '[{"id":1}]'])
-def test_a_file_that_holds_no_silences_is_named(
-    content: str, tmp_path: Path, faulty: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("content", ["", "{}", '[{"id": "a"}]', "[[[", '[{"id":1}]', None])
+def test_a_file_that_holds_no_silences_silences_nothing_and_costs_no_report(
+    content: str | None, tmp_path: Path, faulty: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "s.json").write_text(content)
-    code, text = said(capsys, "diagnose", faulty, "--clickhouse", "none", "--silences", tmp_path / "s.json")
+    file = tmp_path / "s.json"
+    if content is not None:
+        file.write_text(content)
+    words = ("diagnose", faulty, "--clickhouse", "none", "--silences", file, "--format", "json")
+    assert run([*map(str, words)]) == 1
+    printed = capsys.readouterr()
+    why = "no such file or directory" if content is None else "holds no silences: "
+    assert printed.err.startswith(f"rankwatch: {file}: {why}") and printed.err.endswith("; nothing is silenced\n")
+    report = json.loads(printed.out)
+    (incident,) = report["incidents"]
+    assert incident["silenced"] is None and "silences" not in report["versions"]
+    told, *_ = report["inputs"]["unused"]
+    assert (told["file"], told["reason"].endswith("; nothing is silenced")) == (str(file), True)
+    code, text = said(capsys, "silence", "list", "--file", file)
     assert (code, text.count("\n")) == (2, 1)
-    assert text.startswith(f"rankwatch: {tmp_path}/s.json: holds no silences: ")
 
 
 def test_a_hang_pages_whatever_is_silenced(

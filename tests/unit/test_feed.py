@@ -14,6 +14,8 @@ from rankwatch.pulse import Pulse
 from schemas.codec import encode, headers, kind_of
 from schemas.ports import Entry
 from schemas.results import Notice, Scope, Suspect
+from streams.log.backlog import PAGE, backlog, ends_of
+from streams.log.memory import MemoryLog
 from streams.meta import BEAT_NS, beat
 from streams.report import moment
 
@@ -147,3 +149,19 @@ def test_nothing_that_a_log_line_says_steers_the_terminal(record: Any, capsys: p
         feed.show(entries(record, *[one for one in [beat(0, None, T0 + 9 * BEAT_NS)] if one is not None]))
         out = capsys.readouterr().out
         assert out and all(char.isprintable() for char in out.replace("\n", ""))
+
+
+def test_what_topics_hold_is_told_in_one_order_of_time_however_much_a_partition_holds() -> None:
+    log, many = MemoryLog(3), 2 * PAGE + 7
+    for number in range(many):
+        log.append("incidents", b"a", b"%d" % (3 * number), {}, 3 * number, partition=2)
+        log.append("notices", b"b", b"%d" % (3 * number + 1), {}, 3 * number + 1, partition=0)
+    log.append("meta", b"c", b"%d" % (3 * many), {}, 3 * many, partition=1)
+    log.append("meta", b"c", b"goes back", {}, 1, partition=1)
+    log.append("incidents", b"d", b"the same time", {}, 3 * many, partition=0)
+    ends = ends_of(log, ("incidents", "notices", "meta"))
+    log.append("incidents", b"e", b"later", {}, 5, partition=0)
+    told = [[entry.value for _, entry in group] for group in backlog(log, ends)]
+    assert told[:-1] == [[b"%d" % (3 * number + more)] for number in range(many) for more in (0, 1)]
+    assert told[-1] == [b"the same time", b"%d" % (3 * many), b"goes back"]
+    assert list(backlog(log, {})) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rankwatch.pulse import SILENT_NS, Repeated
-from streams.worker_meta import AGAIN_NS, LAG_NS, LASTS_NS, Look, WorkerMeta
+from streams.worker_meta import AGAIN_NS, LAG_NS, LASTS_NS, Look, SinkMeta, WorkerMeta
 
 S = 1_000_000_000
 
@@ -79,3 +79,19 @@ def test_an_alert_whose_worker_is_gone_is_over_once_it_is_said_no_more() -> None
     assert (over.id, over.status) == (alert.id, "resolved")
     assert over.text == "worker gpu1-77 says nothing more of it: it may be gone"
     assert heard.look(alert.time + 2 * SILENT_NS) == []
+
+
+def test_a_sink_that_stores_nothing_for_long_says_so_and_that_it_goes_on() -> None:
+    meta, away = SinkMeta("db1-9"), "cannot reach ClickHouse at db:8123: connection refused"
+    alerts = [one for second in range(0, 130, 10) for one in meta.look(second * S, away if second < 80 else "")]
+    assert [(one.name, one.subject, one.status, one.severity) for one in alerts] == [
+        ("not_stored", "sink db1-9", "firing", "warning"),
+        ("not_stored", "sink db1-9", "resolved", "warning"),
+    ]
+    assert alerts[0].text == f"sink db1-9 stores nothing: {away}; what it has not read waits in Kafka"
+    assert [
+        one for second in (0, 10, 20, 30) for one in SinkMeta("x").look(second * S, away if second < 30 else "")
+    ] == []
+    repeated = Repeated()
+    repeated.heard(alerts[:1])
+    assert [one.status for one in repeated.look(alerts[0].time + SILENT_NS)] == ["resolved"], "a sink that is gone"
