@@ -68,7 +68,7 @@ class Contents(msgspec.Struct):
 
     ranks: list[tuple[torchrun.Place, LogFile]] = []
     launchers: list[LogFile] = []
-    consoles: list[LogFile] = []
+    consoles: list[tuple[plain.Place, LogFile]] = []
     plain: list[tuple[plain.Place, LogFile]] = []
     spoken: list[Spoken] = []
     nodes: list[system.NodeLog] = []
@@ -131,12 +131,12 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
             contents.unused.append(Unused(source.file, 0, reason))
         else:
             contents.files += 1
-    for console in contents.consoles:
+    for where, console in contents.consoles:
         # What workers print stands in their own files, too, where torchrun writes such.
         if contents.ranks:
             contents.launchers.append(labelled(console))
         else:
-            _tell_apart(console, contents)
+            _tell_apart(console, contents, where)
     contents.consoles = []
     contents.measured = infiniband.as_trees(contents.measured)
     contents.unused.extend(op_timings.notes(contents.timings, contents.layouts))
@@ -257,7 +257,7 @@ def _read_text(source: Source, contents: Contents) -> bool:
     elif not console:
         contents.plain.append((where, log))
     elif any(record.wrap != NONE for record in log.records):
-        contents.consoles.append(log)
+        contents.consoles.append((where, log))
     else:
         contents.launchers.append(log)
     return True
@@ -293,7 +293,7 @@ def _tell_apart(log: LogFile, contents: Contents, where: plain.Place | None = No
     contents.unused.extend(log.unused)
     for spoken in (in_place(one, where) for one in voices_of(log)):
         if not spoken.voice.alone and spoken.rank is None and launcher.speaks(spoken.log):
-            contents.launchers.append(msgspec.structs.replace(spoken.log, node=spoken.node))
+            contents.launchers.append(msgspec.structs.replace(spoken.log, node=spoken.node, job=spoken.job))
         else:
             contents.spoken.append(spoken)
 

@@ -27,8 +27,8 @@ class LogFile(msgspec.Struct, frozen=True):
 
     ``teed`` if labels like ``[rank3]:`` stand before all that workers print, so that torchrun put them there and their
     numbers are local ranks; ``logged`` if PyTorch's loggers have put such a label before a line. ``node`` is where it
-    was written, as far as its envelope says. ``by_second`` if its envelope tells times no finer. ``shifted`` is by how
-    much (ns) its times were set back.
+    was written and ``job`` whose it is, as far as its envelope and its name say. ``by_second`` if its envelope tells
+    times no finer. ``shifted`` is by how much (ns) its times were set back.
     """
 
     file: str
@@ -39,6 +39,7 @@ class LogFile(msgspec.Struct, frozen=True):
     teed: bool = False
     logged: bool = False
     node: str = ""
+    job: str = ""
     by_second: bool = False
     shifted: int = 0
 
@@ -94,7 +95,7 @@ class Notes:
                 self._torn.append(line.number)
             self.teed = self.teed or is_teed(line)
             # Without a blank behind the label, which those have that others put there.
-            self.logged = self.logged or (bool(line.wrap.labels) and of_logger(line.text))
+            self.logged = self.logged or (len(line.wrap.labels) == 1 and of_logger(line.text))
             if line.text.strip():
                 yield line
 
@@ -120,7 +121,9 @@ def is_teed(line: Line) -> bool:
     labels = line.wrap.labels
     if not labels or labels[0][0] != "rank":
         return bool(labels)
-    return len(labels) > 1 or not (line.text.startswith(" ") or not line.text.strip() or of_logger(line.text))
+    if len(labels) > 1:
+        return not line.wrap.spaced
+    return not (line.text.startswith(" ") or not line.text.strip() or of_logger(line.text))
 
 
 def of_logger(text: str) -> bool:

@@ -385,7 +385,10 @@ def _launcher(log: LogFile, owners: Owners) -> Identity:
         log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else ""
     )
     return Identity(
-        job=owners.job(log.file, node), node=node, rank_reason="launcher of a node", process_type="launcher"
+        job=home or log.job or owners.job(log.file, node),
+        node=node,
+        rank_reason="launcher of a node",
+        process_type="launcher",
     )
 
 

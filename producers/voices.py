@@ -189,7 +189,8 @@ def _voice(record: Record, whose: _Labels) -> tuple[Voice, int | None]:
         place = msgspec.structs.replace(place, role=role, local=local)
         labels = tuple(inner)
     elif labels and whose is _Labels.UNKNOWN:
-        return msgspec.structs.replace(place, label=labels[0][1]), wrap.rank
+        place = msgspec.structs.replace(place, label=labels[0][1])
+        labels = labels[1:]
     named = labels and labels[-1][0] == "rank" and (record.shape in ("traceback", "failure") or of_logger(record.text))
     return place, labels[-1][1] if named else wrap.rank
 

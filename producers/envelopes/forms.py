@@ -165,13 +165,15 @@ def role_label(text: str, wrap: Wrap) -> Peeled | None:
 
 
 def _label(text: str, wrap: Wrap, *, well_known: bool) -> Peeled | None:
-    if not text.startswith("[") or len(wrap.labels) > 1:
+    # Behind a label with a blank, which torchrun's tee does not put, PyTorch's own may stand.
+    spaced = bool(wrap.labels) and text.startswith(" [")
+    if not (spaced or text.startswith("[")) or len(wrap.labels) > 1:
         return None
-    found = _LABEL.match(text)
+    found = _LABEL.match(text, int(spaced))
     if found is None or (well_known and found.group(1) not in ("rank", "default")):
         return None
     label = (found.group(1), int(found.group(2)))
-    return Peeled(text[found.end() :], _with(wrap, labels=(*wrap.labels, label)))
+    return Peeled(text[found.end() :], _with(wrap, labels=(*wrap.labels, label), spaced=spaced))
 
 
 def xtuner(text: str, wrap: Wrap) -> Peeled | None:

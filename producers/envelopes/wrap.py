@@ -25,6 +25,7 @@ class Wrap(msgspec.Struct, frozen=True, gc=False):
     task: int | None = None
     rank: int | None = None
     labels: tuple[Label, ...] = ()
+    spaced: bool = False
 
     @property
     def prefix(self) -> str:
@@ -37,5 +38,5 @@ class Wrap(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(outer, **said) if said else outer
 
 
-_NOTHING = ("", None, ())
+_NOTHING = ("", None, (), False)
 NONE = Wrap()

@@ -52,7 +52,7 @@ _SAVE = re.compile(
 )
 _TASK = re.compile(
     r"srun: error: [\w.-]{1,100}: tasks? [\d,-]{1,200}: (?:Exited with exit code (?!143\b|130\b)\d{1,3}"
-    r"|Out Of Memory|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
+    r"|Killed|Out Of Memory|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
 )
 _NODE = re.compile(
     rf"srun: error: Node failure on |(?:\*\*\* (?:JOB|STEP) {_OF} (?:{_ON} )?)?{_WHEN} DUE TO NODE FAILURE"

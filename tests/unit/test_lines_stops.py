@@ -49,6 +49,7 @@ SAID = [
     ("save", "rank 3 received signal 10, will save"),
     ("task", "srun: error: node02: task 4: Exited with exit code 1"),
     ("task", "srun: error: node02: tasks 0,2-3: Out Of Memory"),
+    ("task", "srun: error: node02: task 3: Killed"),
     ("node", "srun: error: Node failure on jean-zay-iam49"),
     (
         "node",

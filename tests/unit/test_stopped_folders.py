@@ -66,6 +66,9 @@ INTERRUPTED = [*ERROR, "KeyboardInterrupt"]
 STOPPED: dict[str, Callable[[Path], Path]] = {
     "scancel": lambda place: slurm(place, cancelled("JOB 77"), cancelled("STEP 77.0"), *ENDED),
     "scancel of a step": lambda place: slurm(place, cancelled("STEP 77.0"), *ENDED),
+    "scancel, and those that lived on are killed": lambda place: slurm(
+        place, cancelled("JOB 77"), cancelled("STEP 77.0"), ENDED[0], "srun: error: n1: tasks 4-7: Killed"
+    ),
     "time limit": lambda place: slurm(place, cancelled("STEP 77.0", " DUE TO TIME LIMIT"), *ENDED),
     "preempted": lambda place: slurm(place, cancelled("JOB 77", " DUE TO PREEMPTION"), *ENDED),
     "torchrun": lambda place: torchrun(place, SIGTERM),
@@ -93,6 +96,14 @@ def test_a_task_that_failed_before_its_step_was_cancelled_is_one(tmp_path: Path)
     lines = [f"3: {line}" for line in (*ERROR, "ValueError: bad shard")]
     lines += ["srun: error: n0: task 3: Exited with exit code 1", cancelled("STEP 77.0"), *ENDED]
     assert [one.symptom for one in paging(slurm(tmp_path, *lines))] == ["crash"]
+
+
+def test_a_task_that_its_node_killed_before_its_step_was_cancelled_is_one(tmp_path: Path) -> None:
+    killed = "Out of memory: Killed process 4142 (python3) total-vm:9000kB, anon-rss:8000kB, file-rss:10kB"
+    (tmp_path / "syslog-n0").write_text(f"Nov 29 12:01:02 n0 kernel: {killed}\n")
+    lines = ["srun: error: n0: task 3: Killed", cancelled("STEP 77.0"), *ENDED]
+    (found,) = paging(slurm(tmp_path, *lines))
+    assert (found.symptom, [one.rank for one in found.suspects]) == ("memory", [])
 
 
 def test_a_node_that_failed_is_one_of_that_node(tmp_path: Path) -> None:

@@ -397,3 +397,18 @@ def test_a_kubelets_file_is_of_the_pod_that_its_place_names(tmp_path: Path) -> N
     found = read(tmp_path, *rows, file=f"{place}/0.log")
     assert ranks(found) == {"a": 2, "[rank 2] b": 2, "c": None, "d": None}
     assert {identity.node for identity, _ in logs(found)} == {"llm-worker-1"}
+
+
+def test_pytorchs_label_behind_one_with_a_blank_is_the_global_rank(tmp_path: Path) -> None:
+    raised = [f"[rank9]: {line}" for line in TRACEBACK]
+    rows = [*prefixed(1, "step 1", *raised), *prefixed(0, "step 1", "step 2"), AGENT]
+    assert ranks(read(tmp_path, *rows)) == {"step 1": None, "\n".join(TRACEBACK): 9, "step 2": None, AGENT: None}
+
+
+def test_a_launchers_file_is_of_the_job_that_its_name_tells(tmp_path: Path) -> None:
+    rows = [*["[default0]:step"] * 4, AGENT]
+    more = {
+        "slurm-812345_dot_out": "\n".join(f"{n}: using world size: 2, step 1 loss: 1.5" for n in (0, 1) for _ in "ab")
+    }
+    both = read(tmp_path, *rows, file="train-812399-0.out", **more)
+    assert {i.job for i, e in logs(both) if e.text in ("step", AGENT)} == {"812399"}
