@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from schemas import codec, comparison, deployment, events, fleet, identity, jobs, library, meta, results, silences
+from schemas.results import windows
 from schemas.topics import TOPICS
 
 EXAMPLES = Path(inspect.getfile(codec)).parent / "examples"
@@ -111,7 +112,7 @@ def test_the_examples_together_say_something_in_every_field() -> None:
 def test_the_examples_together_show_every_struct_that_crosses_a_log() -> None:
     declared = {
         item
-        for module in (events, results, identity, deployment, jobs, library, fleet, meta, silences, comparison)
+        for module in (events, results, windows, identity, deployment, jobs, library, fleet, meta, silences, comparison)
         for item in vars(module).values()
         if isinstance(item, type) and issubclass(item, msgspec.Struct)
     }
