@@ -217,6 +217,8 @@ TABLE: list[Row] = [
     ("an error before peers are lost, and since then it waits, and one is silent", Reason.LOST_AS_WELL, [], [error(6), stall(), waiting("all_in_communication", 2), cascade(*others(2), start=60)], situation()),
     ("an error in the last moment that is known", Reason.PENDING_PEERS, [], [error(6, 19), cascade(0, onset=19)], situation(now=20)),
     ("nobody reacts for a window", Reason.OWN_ERROR, [6], [error(6)], situation(now=30)),
+    ("training was done, and peers wait in vain since", Reason.ONLY_CASCADES, [], [cascade(*others(5, 6), start=60, onset=62, symptom="hang")], situation(iterated=at(30), finished=True)),
+    ("peers waited in vain before training was done", Reason.SURVIVED, [], [cascade(*others(5, 6), start=60, onset=62, symptom="hang")], situation(iterated=at(61), finished=True)),
     ("it raised while the job stood still for another", Reason.FAILED_BESIDE, [6], [error(6)], situation(now=30, beside=True)),
     ("its node reports its GPU while the job stands still for another", Reason.PENDING_PEERS, [], [fault(6)], situation(now=90, beside=True)),
     ("it raised and lives on", Reason.PENDING_PEERS, [], [error(6)], situation(now=30, living=[6])),

@@ -154,6 +154,19 @@ def own_error(script: Script, rank: int, second: float) -> Script:
     return script
 
 
+def done(word: str, ranks: Iterable[int] = range(RANKS), second: float = 150) -> Script:
+    """Training comes to its end, the processes do not; some ranks print a word of it two minutes later."""
+    script = Script("job")
+    script.start(RANKS)
+    for step in range(1, 31):
+        elapsed = f"elapsed time per iteration (ms): 1000.{step % 10}"
+        script.log(worker("job", 0), step + 0.5, f"iteration {step:8d}/ 30 | {elapsed} | lm loss: 2.0E+00 |", step)
+    script.alive(RANKS, 0, 170)
+    for rank in ranks:
+        script.log(worker("job", rank), second + rank / 10, word.format(rank))
+    return script
+
+
 def node_by_node(every: int = 25) -> Script:
     """The agents are told to end one after another, and each node lives on until its own is."""
     script = Script("job")
@@ -208,6 +221,8 @@ STOPPED: dict[str, Callable[[], Script]] = {
     "agents say no more than whom they end": lambda: by_agents("leaving"),
     "agents, one after another": node_by_node,
     "interrupted": interrupted,
+    "done, and peers go away": lambda: done(LOST),
+    "done, and some wait for who goes away": lambda: done(ABORTED, range(4)),
     "interrupted, torn down": lambda: after_it(interrupted(), 32.5),
     "ends by SIGTERM": lambda: failed(training(), 31, dict.fromkeys(range(RANKS), -15)),
     "ends by 143": lambda: failed(training(), 31, dict.fromkeys(range(RANKS), 143)),
@@ -328,6 +343,7 @@ FAULTS: dict[str, tuple[Callable[[], Script], str, list[int]]] = {
     "one killed": (lambda: alone_by_signal(-9), "crash", [3]),
     "one told to end": (lambda: alone_by_signal(-15), "hang", []),
     "hung, then ended in the window that shows it": (lambda: killed_hanging(62.5), "hang", [5]),
+    "done, and all but one wait in vain": (lambda: done(ABORTED, set(range(RANKS)) - {5}), "hang", []),
     "hung after a printed sample": (hung_after_a_sample, "hang", [5]),
     "hung, and told to save": (lambda: hanging_on("Received SIGUSR1, saving a checkpoint"), "hang", [5]),
     "hung, and told to save by number": (lambda: hanging_on("Caught signal 10, saving before requeue"), "hang", [5]),

@@ -48,12 +48,12 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
 
     def observe(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """A finding for each candidate's signature, and one for all cascades of the window."""
-        before = self._own_before(view, window)
+        before, finished = self._own_before(view, window), view.finished and not _waits_for_its_end(view, window)
         found = [
             (summary.identity.rank, fatal)
             for summary in window.summaries
             for fatal in summary.fatals
-            if summary.identity.rank is not None and not self._after_the_end(view, fatal, before)
+            if summary.identity.rank is not None and not self._after_the_end(view, fatal, before, finished=finished)
         ]
         by_signature: dict[str, list[tuple[int, Fatal]]] = {}
         for rank, fatal in found:
@@ -79,7 +79,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         follows = before is not None and window.start - before <= int(self.config.follows_s * 1e9)
         return before if follows else min(found, default=None)
 
-    def _after_the_end(self, view: AttemptView, fatal: Fatal, own: int | None) -> bool:
+    def _after_the_end(self, view: AttemptView, fatal: Fatal, own: int | None, *, finished: bool) -> bool:
         """Whether the line belongs to an end: the owner's stop, or peers that go away once training is done.
 
         An error of a rank's own before the stop is no part of it, nor is what others lose by that: launchers stop each
@@ -87,7 +87,7 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
         """
         loses = fatal.role == "cascade" and (own is None or fatal.time < own)
         slack = self.config.stop_slack_s if loses else self.config.own_slack_s
-        return of_the_stop(fatal, view.stopped, slack) or (view.finished and fatal.role == "cascade")
+        return of_the_stop(fatal, view.stopped, slack) or (finished and fatal.role == "cascade")
 
     def _candidate(
         self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]], lost: dict[int, int]
@@ -148,3 +148,14 @@ def _first_by_rank(group: list[tuple[int, Fatal]]) -> list[tuple[int, Fatal]]:
         if rank not in first or fatal.time < first[rank].time:
             first[rank] = fatal
     return sorted(first.items())
+
+
+def _waits_for_its_end(view: AttemptView, window: AttemptWindow) -> bool:
+    """Whether most ranks that have not ended have waited in vain: of peers that go away at the end only few do."""
+    waited = {one.identity.rank for one in window.summaries if any(_waited(fatal) for fatal in one.fatals)}
+    left = {rank for rank, member in view.members.items() if member.exit is None}
+    return len(left & waited) > len(left) / 2
+
+
+def _waited(fatal: Fatal) -> bool:
+    return fatal.role == "cascade" and fatal.symptom == "hang"

@@ -89,7 +89,7 @@ class IncidentBook:
                 incident.stacks = with_those(incident.stacks, stacks, incident.anomalies)
         resumed = [self._resumed(one, view, window) for one in list(self.state.incidents)]
         for one in resumed:
-            self._part(one, view, window)
+            self._set_beside(one, view, window)
         return [self._draft(one, view, window, suspicious) for one in self.state.incidents]
 
     def end(
@@ -153,20 +153,27 @@ class IncidentBook:
                 return resumed
         return incident
 
-    def _part(self, incident: Open, view: AttemptView, window: AttemptWindow) -> None:
+    def _set_beside(self, incident: Open, view: AttemptView, window: AttemptWindow) -> None:
         """Give what a standstill holds of another fault an incident of its own, beside which it stays evidence."""
         if incident.family != STANDSTILL or incident.beside:
             return
-        asked = [one for one in incident.anomalies if one.grounds in MAY_BE_SECOND and one.id not in incident.second]
-        if not asked:
+        may_be = [one for one in incident.anomalies if one.grounds in MAY_BE_SECOND]
+        if not may_be:
             return
+        # What the job lived through before may have been taken up from an incident that is known by it.
+        others = [one for one in [*self.state.incidents, *self.state.rested] if one is not incident]
+        known = {
+            *incident.second,
+            *(one.first for one in others),
+            *(each.id for one in others for each in one.anomalies),
+        }
         situation = situation_of(incident, self.state, view, window)
-        decision = decide(incident.anomalies, situation)
-        among, first = incident.anomalies, incident.first
-        found = [one for one in asked if second_fault(one, among, first, decision, situation) in SECOND]
+        says, among, first = decide(incident.anomalies, situation), incident.anomalies, incident.first
+        asked = [one for one in may_be if one.id not in known]
+        found = [one for one in asked if second_fault(one, among, first, says, situation) in SECOND]
+        incident.second = [one.id for one in may_be if one.id in known or one in found]
         if not found:
             return
-        incident.second = [*incident.second, *(one.id for one in found)][-KEPT_ANOMALIES:]
         other = next((one for one in self.state.incidents if one.beside == first), None)
         if other is None:
             other = Open(first=found[0].id, family=STANDSTILL, anomalies=[], beside=first)

@@ -18,6 +18,8 @@ MOST_PAST = 32
 """Incidents of a job that are remembered; of a series the latest knows how many there were."""
 MOST_PLACES = 64
 _STOPS = ("hang", "crash", "memory")
+SOON_NS = 3600 * 1_000_000_000
+"""A job that is begun again and again begins within so long; that nobody is known each time makes them alike."""
 
 
 class Likeness(Enum):
@@ -28,10 +30,11 @@ class Likeness(Enum):
     SAME_ERRORS = "what failed printed the same errors"
     SAME_RANKS = "it is of the same ranks"
     SAME_NODES = "it is of the same nodes"
+    SAME_REASON = "it came soon after, and of both nothing is known but one reason"
     OTHER_PLACES = "it is of other ranks and nodes, or of nobody that is known"
 
 
-RECURS = frozenset({Likeness.SAME_ERRORS, Likeness.SAME_RANKS, Likeness.SAME_NODES})
+RECURS = frozenset({Likeness.SAME_ERRORS, Likeness.SAME_RANKS, Likeness.SAME_NODES, Likeness.SAME_REASON})
 """Reasons for which it recurs."""
 
 
@@ -42,7 +45,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     of what those printed who failed. ``key`` is the key of the alert of the first of its ``series``, which is its id,
     empty where this is it; ``recurs`` is how many like it there were before. ``failed``: it names for certain who
     stopped or failed, and the attempt did not go on. ``over`` is why it is over, empty where it is not, ``over_at``
-    since when (ns).
+    since when (ns); ``reason`` is why blame decided so.
     """
 
     id: str
@@ -59,6 +62,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     series: str = ""
     over: str = ""
     over_at: int = 0
+    reason: str = ""
 
 
 def likeness(one: Past, other: Past) -> Likeness:
@@ -69,7 +73,11 @@ def likeness(one: Past, other: Past) -> Likeness:
         return Likeness.SAME_ERRORS if set(one.errors) & set(other.errors) else Likeness.OTHER_ERRORS
     if one.ranks and other.ranks:
         return Likeness.SAME_RANKS if set(one.ranks) & set(other.ranks) else Likeness.OTHER_PLACES
-    return Likeness.SAME_NODES if set(one.nodes) & set(other.nodes) else Likeness.OTHER_PLACES
+    if set(one.nodes) & set(other.nodes):
+        return Likeness.SAME_NODES
+    untold = not any((one.errors, one.ranks, one.nodes, other.errors, other.ranks, other.nodes))
+    soon = abs(one.onset - other.onset) <= SOON_NS
+    return Likeness.SAME_REASON if untold and soon and one.reason == other.reason != "" else Likeness.OTHER_PLACES
 
 
 def past_of(incident: Incident, errors: Sequence[str], group: str, order: tuple[int, int]) -> Past:
@@ -90,6 +98,7 @@ def past_of(incident: Incident, errors: Sequence[str], group: str, order: tuple[
         failed=incident.verdict == "supported" and incident.symptom in _STOPS and not goes_on(incident.resolution),
         over=incident.resolution,
         over_at=incident.published if incident.resolution else 0,
+        reason=incident.reason,
     )
 
 

@@ -109,14 +109,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the job, or the rank, went on after an error.
 
         Iterations came when none could have been under way any more, while the rank had not ended; where none are
-        printed, all that was regularly printed until then did; training came to its own end; or the rank was seen
-        waiting with its peers after an iteration that followed the error.
+        printed, all that was regularly printed until then did; training came to its own end, and nobody waited in vain
+        after that; or the rank was seen waiting with its peers after an iteration that followed the error.
         """
         if failure.grounds not in _MAY_PASS:
             return False
         ranks = {suspect.rank for suspect in failure.suspects if suspect.rank is not None}
         ends = [self.exited[rank] for rank in ranks if rank in self.exited]
-        if self.finished and not ends:
+        if self.finished and not ends and not self._waits_for_its_end(failure):
             return True
         waiting = {
             rank
@@ -131,6 +131,11 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         if any(end <= self.iterated for end in ends):
             return False
         return self.iterated > _by_then(failure) + margin_ns(self.step_ns)
+
+    def _waits_for_its_end(self, failure: Anomaly) -> bool:
+        """Whether ranks have waited in vain after the last iteration: then training is done, and the job is not."""
+        waited = failure.grounds == "cascade" and failure.symptom == "hang"
+        return waited and self.iterated is not None and failure.onset > self.iterated + margin_ns(self.step_ns)
 
     def _lines_went_on(self, failure: Anomaly, ranks: set[int]) -> bool:
         """Whether the job's lines went on after a failure, and its ranks' own unless they were silent before."""

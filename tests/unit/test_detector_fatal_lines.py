@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from detection_support import at, closed, fatal, healthy, known_fatal, named, new_view, run, summary, traceback
 
 from schemas.results import Anomaly, Fatal
 from streams.attempt_window import AttemptWindow
 from streams.detectors.fatal_lines import FatalLines
 from streams.lines.fatal import follow
+from streams.view import AttemptView
 
 RANKS = 8
 OWN = traceback("ValueError: bad shard /data/shard_00045.bin")
@@ -97,3 +99,11 @@ def test_peers_that_go_away_after_the_training_are_no_loss() -> None:
 
 def test_nothing_fatal_is_nothing_found() -> None:
     assert found(printed({})) == []
+
+
+def test_whether_training_is_done_is_asked_once_however_many_ranks_lose_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It is asked of all members: once a line of ten thousand ranks that would take minutes.
+    asked = []
+    monkeypatch.setattr(AttemptView, "finished", property(lambda view: bool(asked.append(view))))
+    (cascade,) = found(printed({rank: [line(CLOSED, 12)] * 3 for rank in range(RANKS)}))
+    assert (len(cascade.victims), len(asked)) == (RANKS, 2)

@@ -684,3 +684,34 @@ def test_signatures_of_supporting_findings_are_asked_for_among_the_templates(bac
 
     IncidentBook(story.state).close(story.view, window, found, suspicious)
     assert [given[3] for given in asked] == [{"a": "cross-job"}]
+
+
+def test_a_fault_that_the_job_has_lived_through_is_no_second_one_of_the_hang_that_comes_later() -> None:
+    story = Story()
+    fault: dict[str, Any] = {"area": "hardware", "subject": "gpu"}
+    said = []
+    for number in range(12):
+        again = story.here("rank_fault", [2], **fault)
+        said += story.close(again, window=lambda start, number=number: healthy(RANKS, start, 11 + 10 * number))
+    for _ in range(3):
+        hung = [story.here("no_iteration", onset=129), story.here("outside_communication", [5], onset=129)]
+        said += story.close(*hung)
+        story.restored()
+    (fault_id, hang_id) = dict.fromkeys(one.id for one in said)
+    assert [one.symptom for one in said if one.id == hang_id] == ["hang"]
+    numbers = [one.revision for one in said if one.id == fault_id]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_two_nodes_that_report_faults_within_a_hang_are_one_incident_beside_it() -> None:
+    story = Story()
+    said = story.close(story.here("no_iteration", onset=9), story.here("outside_communication", [5], onset=9))
+    for rank in (2, 6, 2):
+        said += story.close(story.here("rank_fault", [rank], area="hardware", subject=str(rank)))
+        story.restored()
+    latest = {one.id: one for one in said}
+    assert [(one.symptom, [suspect.rank for suspect in one.suspects]) for one in latest.values()] == [
+        ("hang", [5]),
+        ("crash", []),
+    ]
+    assert len({one.notification_key for one in latest.values()}) == 2

@@ -45,6 +45,9 @@ def bounded(state: IncidentBookState) -> None:
         assert len(one.anomalies) <= 2 * KEPT_ANOMALIES
         assert len(one.took) <= KEPT_TAKEN
         assert len(one.reasons) <= 100
+        assert len(one.second) <= KEPT_ANOMALIES
+    firsts = [one.first for one in state.incidents]
+    assert len(firsts) == len(set(firsts))
 
 
 def test_a_hundred_faults_that_a_job_lives_through_stay_within_bounds_and_so_does_what_is_said() -> None:

@@ -11,7 +11,7 @@ from incident_support import told
 from streams_support import RANKS_PER_NODE, Script, agent, node_of, pid_of, records, run, worker, written_log
 
 from schemas.results import Incident
-from streams.incidents.recurrence import MOST_PAST, RECURS, Likeness, Past, likeness, past_of, with_series
+from streams.incidents.recurrence import MOST_PAST, RECURS, SOON_NS, Likeness, Past, likeness, past_of, with_series
 
 ONE: dict[str, Any] = {
     "id": "a",
@@ -30,6 +30,10 @@ def past(**changes: Any) -> Past:
     return Past(**(ONE | changes))
 
 
+def untold(**changes: Any) -> Past:
+    return past(**({"errors": [], "ranks": [], "nodes": [], "reason": "only errors of victims"} | changes))
+
+
 @pytest.mark.parametrize(
     ("one", "other", "why"),
     [
@@ -40,7 +44,14 @@ def past(**changes: Any) -> Past:
         (past(), past(errors=[]), Likeness.SAME_RANKS),
         (past(errors=[]), past(errors=[], ranks=[3]), Likeness.OTHER_PLACES),
         (past(errors=[]), past(errors=[], ranks=[]), Likeness.SAME_NODES),
-        (past(errors=[], ranks=[], nodes=[]), past(errors=[], ranks=[], nodes=[]), Likeness.OTHER_PLACES),
+        (untold(reason=""), untold(reason=""), Likeness.OTHER_PLACES),
+        # Nobody is known of either: a job that is begun again and again.
+        (untold(), untold(onset=SOON_NS), Likeness.SAME_REASON),
+        (untold(), untold(onset=SOON_NS + 1), Likeness.OTHER_PLACES),
+        (untold(), untold(reason="nobody apart"), Likeness.OTHER_PLACES),
+        (untold(), untold(errors=["e"]), Likeness.OTHER_PLACES),
+        (untold(), untold(ranks=[2]), Likeness.OTHER_PLACES),
+        (untold(), untold(nodes=["node01"]), Likeness.OTHER_PLACES),
     ],
 )
 def test_whether_two_are_alike(one: Past, other: Past, why: Likeness) -> None:
