@@ -26,6 +26,7 @@ KEPT_NS = 3600 * 1_000_000_000
 MOST_JOBS = 20_000
 MOST_INCIDENTS = 4_096
 MOST_OF_A_JOB = 16
+MOST_FAILURES = 4_096
 MOST_PLACES = 20_000
 """Nodes that complain of storage, and nodes whose switches are known."""
 COMPLAINT_GAP_NS = 600 * 1_000_000_000
@@ -242,6 +243,7 @@ class ClusterKeeper:
             for one in self.state.failures
             if one.latest.status == "open" or one.latest.published >= before or self._is_open(one)
         ]
+        self._bound_failures()
         held = {key for one in self.state.failures for key in one.keys}
         self._incidents = {
             key: kept
@@ -253,6 +255,18 @@ class ClusterKeeper:
         self._bound_switches()
         self.state.jobs = {job: one for job, one in self.state.jobs.items() if not one.gone or one.at >= before}
         self._bound_jobs(end)
+
+    def _bound_failures(self) -> None:
+        """Those that were taken back longest ago go: of those with members there are half as many as incidents."""
+        over = len(self.state.failures) - MOST_FAILURES
+        if over <= 0:
+            return
+        order = sorted(
+            self.state.failures, key=lambda one: (bool(one.latest.members), one.latest.published, one.latest.id)
+        )
+        gone = {one.latest.id for one in order[:over]}
+        self.state.failures = [one for one in self.state.failures if one.latest.id not in gone]
+        self.state.dropped += over
 
     def _bound_jobs(self, end: int) -> None:
         over = len(self.state.jobs) - MOST_JOBS

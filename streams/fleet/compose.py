@@ -112,7 +112,10 @@ def _area(failure: Failure) -> Area:
 
 
 def _severity(failure: Failure) -> Severity:
-    """The worst of its members; what names no place and no error warns."""
+    """The worst of its members: how bad it is for them. How sure it is that they are one is the verdict's to say.
+
+    What names no place and no error warns: nobody can do more by it than by its members.
+    """
     if failure.reason is FleetReason.CLUSTER_WIDE:
         return "warning"
     return min((member.incident.severity for member in failure.members), key=_WORST.index)

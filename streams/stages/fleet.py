@@ -16,6 +16,7 @@ from schemas.ports import Entry
 from schemas.results import Snapshot
 from streams.config import StreamConfig
 from streams.fleet.cluster import ClusterKeeper, ClusterState
+from streams.log.partition import partition_of
 from streams.stages.dead_letters import dead_letter_output, failed_window
 from streams.stages.outputs import Output
 from streams.stages.progress import PartitionProgress, ProgressState
@@ -86,10 +87,14 @@ class FleetStage:
         return []
 
     def _take(self, entry: Entry, report: FleetReport) -> None:
-        # Behind the reports that close its window it is one sent again after a crash, and known.
-        if not self._progress.is_through(report.end, self._closed):
-            reports = self._open.setdefault(report.end, {})
-            reports.setdefault(report.id, (entry.offset, len(entry.value), report))
+        origin = partition_of(report.job.encode("utf-8", "replace"), self._job_partitions)
+        if self._progress.has_told(origin, report.end):
+            return  # Behind its own partition's progress it is one sent again after a crash, and known.
+        # What comes behind the decision to go on without its partition counts in the next window that is open.
+        low = self._progress.low
+        end = report.end if low is None or report.end > low else low + self.config.window_ns
+        if self._closed is None or end > self._closed:
+            self._open.setdefault(end, {}).setdefault(report.id, (entry.offset, len(entry.value), report))
 
     def close(self) -> list[Output] | None:
         """Close the next window that all partitions have reported; its outputs, or null where there is none.

@@ -22,10 +22,11 @@ class Skip(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
-    """What was true at the offset to read on from."""
+    """What was true at the offset to read on from; ``told`` is null where nobody had skipped anything."""
 
     reached: dict[int, int] = {}
     skips: list[Skip] = []
+    told: dict[int, int] | None = None
 
 
 class PartitionProgress:
@@ -37,7 +38,9 @@ class PartitionProgress:
         self._reached = dict(state.reached)
         self._skips = [(-1, skip) for skip in state.skips]
         self._reached_before = dict(state.reached)
-        self._reports: deque[tuple[int, int, int]] = deque()
+        self._told = dict(state.reached if state.told is None else state.told)
+        self._told_before = dict(self._told)
+        self._reports: deque[tuple[int, Progress]] = deque()
         self._low = self._lowest()
 
     def report(self, offset: int, progress: Progress) -> None:
@@ -46,7 +49,9 @@ class PartitionProgress:
         if progress.skipped and progress.end > before:
             self._skips.append((offset, Skip(progress.partition, before, progress.end)))
         self._reached[progress.partition] = max(progress.end, before)
-        self._reports.append((offset, progress.partition, progress.end))
+        if not progress.skipped:
+            _raise(self._told, progress)
+        self._reports.append((offset, progress))
         self._low = self._lowest()
 
     @property
@@ -57,6 +62,10 @@ class PartitionProgress:
     def is_through(self, end: int, closed: int | None) -> bool:
         """Whether all have reported the window that ends at ``end``, or the stage is through it: up to ``closed``."""
         return (self._low is not None and end <= self._low) or (closed is not None and end <= closed)
+
+    def has_told(self, partition: int, end: int) -> bool:
+        """Whether that partition itself has reported the window that ends at ``end``, and nobody in its place."""
+        return self._told.get(partition, -1) >= end
 
     def _lowest(self) -> int | None:
         return min(self._reached.values()) if len(self._reached) >= self._partitions else None
@@ -78,10 +87,18 @@ class PartitionProgress:
 
     def checkpoint(self, offset: int, closed: int) -> ProgressState:
         """What was true at ``offset``, which only grows; what matters no longer is forgotten."""
-        reached = self._reached_before
+        reached, told = self._reached_before, self._told_before
         while self._reports and self._reports[0][0] < offset:
-            _, partition, end = self._reports.popleft()
-            reached[partition] = max(end, reached.get(partition, end))
+            _, progress = self._reports.popleft()
+            _raise(reached, progress)
+            if not progress.skipped:
+                _raise(told, progress)
         self._skips = [(at, skip) for at, skip in self._skips if skip.end > closed]
         skips = [skip for at, skip in self._skips if at < offset]
-        return ProgressState(reached=dict(sorted(reached.items())), skips=skips)
+        in_order = dict(sorted(told.items()))
+        same = told == reached
+        return ProgressState(reached=dict(sorted(reached.items())), skips=skips, told=None if same else in_order)
+
+
+def _raise(ends: dict[int, int], progress: Progress) -> None:
+    ends[progress.partition] = max(progress.end, ends.get(progress.partition, progress.end))

@@ -284,6 +284,37 @@ def test_state_is_bounded_whatever_is_reported(monkeypatch: pytest.MonkeyPatch) 
     assert state.tallies.whole.busy == sum(one.busy for one in state.tallies.nodes.values())
 
 
+def test_failures_that_are_found_and_taken_back_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were taken back go; what has members stays, with its id."""
+    monkeypatch.setattr(module, "MOST_FAILURES", 3)
+    play = Play()
+    (first,) = play.window(130, *(report(told(job), 130) for job in "ab"))
+    for number in range(1, 12):
+        second = 100.0 + 400 * number
+        names = [f"{job}{number}" for job in "cd"]
+        play.window(second + 30, *(report(told(job, second, f"n{number}"), second + 30) for job in names))
+        gone = [
+            report(told(job, second, f"n{number}", revision=2, severity="info", **OVER_NOW), second + 40)
+            for job in names
+        ]
+        play.window(second + 40, *gone)
+        assert len(play.keeper.state.failures) <= 4
+    assert play.keeper.state.dropped > 0
+    (last,) = play.window(9_000, *(report(told("c", revision=1), 9_000),))
+    assert (last.id, len(last.members)) == (first.id, 3)
+
+
+@pytest.mark.parametrize(("severities", "worst"), [("cw", "critical"), ("ww", "warning")])
+def test_how_bad_it_is_follows_from_its_members_and_how_sure_from_chance(severities: str, worst: str) -> None:
+    """Two jobs of few may well be hit on one node by chance: that makes neither of them any better."""
+    play = Play()
+    running(play, "ab")
+    words = {"c": "critical", "w": "warning"}
+    jobs = zip("ab", severities, strict=True)
+    (found,) = play.window(130, *(report(told(job, severity=words[severity]), 130) for job, severity in jobs))
+    assert (found.verdict, found.severity) == ("ambiguous", worst)
+
+
 def test_what_was_left_out_is_told_once_and_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_JOBS", 2)
     play, said = Play(), []

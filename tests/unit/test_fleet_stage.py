@@ -12,6 +12,7 @@ from schemas.ports import Entry
 from schemas.results import DeadLetter, Incident, Progress
 from streams.config import StreamConfig
 from streams.fleet.cluster import ClusterKeeper
+from streams.log.partition import partition_of
 from streams.stages.fleet import MOST_CLUSTERS, FleetStage
 from streams.stages.outputs import Output
 
@@ -96,6 +97,49 @@ def test_what_is_sent_again_after_a_crash_counts_once() -> None:
     _, expected = Topic(*records).played()
     assert Topic(*again).played()[1] == expected
     assert Topic(*late).played()[1] == expected
+
+
+def skipping() -> list[One]:
+    """Partition 1 stalls after window 12; from window 16 on it is gone on without, and at window 20 it wakes up."""
+    job = next(name for name in "abcdefgh" if partition_of(name.encode(), PARTITIONS) == 1)
+    other = next(name for name in "abcdefgh" if partition_of(name.encode(), PARTITIONS) == 0)
+    records: list[One] = []
+    for number in range(1, 30):
+        end = 10.0 * number
+        if number == 13:
+            records.append(report(told(other), end))
+        records += [progress(0, end), progress(2, end)]
+        if number <= 12 or number > 20:
+            records.append(progress(1, end))
+        if number in (16, 17, 18, 19):
+            records.append(Progress(partition=1, end=at(end), skipped=True))
+        if number == 20:
+            for late in range(13, 21):
+                records += [report(told(job), 140)] if late == 14 else []
+                records.append(progress(1, 10.0 * late))
+    return records
+
+
+@pytest.mark.parametrize("cuts", [1, 3, 1000])
+def test_what_a_partition_tells_that_was_gone_on_without_counts_once_it_tells_it(cuts: int) -> None:
+    records = skipping()
+    _, outputs = Topic(*records).played(cuts)
+    (found,) = revisions(outputs)
+    assert (len(found.members), found.published) == (2, at(200))
+    twice = [again for one in records for again in ([one, one] if isinstance(one, FleetReport) else [one])]
+    assert Topic(*twice).played(cuts)[1] == outputs
+    late = [*records, *(one for one in records if isinstance(one, FleetReport)), progress(0, 290)]
+    assert Topic(*late).played(cuts)[1] == outputs
+
+
+@pytest.mark.parametrize("kill", range(0, 100, 7))
+def test_a_stage_that_begins_again_while_a_partition_is_gone_on_without_says_the_same(kill: int) -> None:
+    topic = Topic(*skipping())
+    _, expected = topic.played()
+    first, before = Topic(*skipping()[:kill]).played()
+    second = FleetStage(0, PARTITIONS, StreamConfig())
+    second.restore(first.written().state)
+    assert before + topic.played(stage=second)[1] == expected
 
 
 @pytest.mark.parametrize("kill", range(0, 118, 9))
