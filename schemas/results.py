@@ -192,7 +192,8 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere.
 
     ``template`` is the id of its predefined template, ``rule`` the family of that; ``values`` were extracted from the
-    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``. ``process_type``
+    line: a code, a PCI id, a process, a group and its sequence numbers, the function that an error was ``caught_in``,
+    and the vendor's ``action``. ``process_type``
     says who of a node printed it, where no rank did: its kernel, its system, a trainer whose rank is not known.
     """
 
@@ -512,7 +513,8 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``kind`` is what it is while its peers wait: a ``blocker`` (it does not wait), an ``early_exit`` (its process has
     ended), ``mismatched`` (it enqueued something else, or in another order) or a ``stopped_device`` (which completes
-    nothing); empty where nothing says it. A place without a rank may be a ``switch``.
+    nothing); of who printed an error ``caught``, where what caught it printed it; empty where nothing says it. A place
+    without a rank may be a ``switch``.
     """
 
     rank: int | None
