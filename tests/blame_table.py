@@ -219,6 +219,8 @@ TABLE: list[Row] = [
     ("one prints an error that it has caught, and all wait for it", Reason.OWN_ERROR, [5], [caught(5), stall(), outside(5)], situation(living=[5], watched={5: at(90)})),
     ("one prints an error that it has caught, and by dumps all may wait for it", Reason.OWN_ERROR, [5], [caught(5), stall(), perhaps(5), cascade(*others(5), start=60)], situation(watched={5: at(90)})),
     ("one prints an error that it has caught, lives on, and all others lose a peer", Reason.CAUGHT, [], [caught(5), stall(), cascade(*others(5), start=60)], situation(living=[5], watched={5: at(90)})),
+    ("one prints an error that it has caught, lives on, and all others lose a peer in the next window", Reason.CAUGHT, [], [caught(5), stall(), cascade(*others(5), start=20, onset=28)], situation(watched={5: at(27)})),
+    ("one prints an error that it has caught, and all others lose a peer at once", Reason.OWN_ERROR, [5], [caught(5), stall(), cascade(*others(5), start=20, onset=21)], situation(watched={5: at(27)})),
     ("one prints an error that it has caught, lives on without a word, and the job stands still for a minute", Reason.CAUGHT, [], [caught(3), stall(start=20), stall(start=80)], situation(living=[3], watched={3: at(80)})),
     ("one prints an error that it has caught, and one that it has not", Reason.OWN_ERROR, [5], [caught(5), error(5, 13), cascade(*others(5), start=60)], situation(watched={5: at(90)})),
     ("one prints an error that it has caught, and is seen no more", Reason.OWN_ERROR, [5], [caught(5), cascade(*others(5))], situation(watched={5: at(20)})),

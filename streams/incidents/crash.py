@@ -117,7 +117,7 @@ def _caught(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], s
     """
     ranks = ranks_of(cause.suspects)
     by_then = latest(cause) + situation.window_ns
-    soon = {rank for one in anomalies if one.grounds in LOSSES and one.start <= by_then for rank in one.victims}
+    soon = {rank for one in anomalies if one.grounds in LOSSES and one.onset <= by_then for rank in one.victims}
     others = situation.members.keys() - ranks
     if 2 * len(others & soon) > len(others):
         return False
