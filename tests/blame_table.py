@@ -24,6 +24,14 @@ def error(rank: int, onset: float = 12, template: str = "a", **changes: object) 
     return anomaly("own_error", [rank], start=onset // 10 * 10, onset=onset, **(values | changes))  # type: ignore[arg-type]
 
 
+def caught(rank: int, onset: float = 12) -> Anomaly:
+    """An error that was printed by what caught it."""
+    told = error(rank, onset, "c")
+    return msgspec.structs.replace(
+        told, suspects=[msgspec.structs.replace(one, kind="caught") for one in told.suspects]
+    )
+
+
 def cascade(*victims: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("cascade", [], victims, start=start, subject="cascade", **changes)  # type: ignore[arg-type]
 
@@ -58,6 +66,11 @@ def printing(until: float, every: float = 10, **changes: object) -> Situation:
         "spoke": dict.fromkeys(range(RANKS), times),
     }
     return situation(**(values | changes))  # type: ignore[arg-type]
+
+
+def silent(*ranks: int, until: float) -> Situation:
+    """These were looked at regularly and showed no life any more since ``until``; all others still did at 30."""
+    return situation(seen=dict.fromkeys(others(*ranks), at(30)) | dict.fromkeys(ranks, at(until)), lapsed=list(ranks))
 
 
 def growth(rank: int | None = None, start: float = 0) -> Anomaly:
@@ -199,6 +212,19 @@ TABLE: list[Row] = [
     ("one prints an error, lives on without a word, and the job stands still for a minute", Reason.OWN_ERROR, [3], [error(3), stall(start=20), stall(start=80)], situation(living=[3])),
     ("one prints an error, lives on without a word, and the job has just come to stand still", Reason.PENDING_PEERS, [], [error(3), stall(start=20)], situation(living=[3])),
     ("one prints an error, speaks on, and the job stands still for a minute", Reason.PENDING_PEERS, [], [error(3), stall(start=20), stall(start=80)], situation(living=[3], spoke={3: Rhythm(at(60))})),
+    ("one prints an error, lives on, and one of its peers loses another", Reason.PENDING_PEERS, [], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(20)})),
+    ("one prints an error, lives on, and most of its peers lose it", Reason.OWN_ERROR, [2], [error(2), cascade(*others(2, 7), start=20)], situation(living=[2], watched={2: at(20)})),
+    ("one prints an error, its end is told in that window, and one of its peers loses it", Reason.OWN_ERROR, [2], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(10)}, exited={2: at(15)})),
+    ("one prints an error, lives on, and stands outside while all others wait", Reason.OWN_ERROR, [5], [error(5), stall(), outside(5)], situation(living=[5])),
+    ("one prints an error that it has caught, and all wait for it", Reason.OWN_ERROR, [5], [caught(5), stall(), outside(5)], situation(living=[5], watched={5: at(90)})),
+    ("one prints an error that it has caught, and by dumps all may wait for it", Reason.OWN_ERROR, [5], [caught(5), stall(), perhaps(5), cascade(*others(5), start=60)], situation(watched={5: at(90)})),
+    ("one prints an error that it has caught, lives on, and all others lose a peer", Reason.CAUGHT, [], [caught(5), stall(), cascade(*others(5), start=60)], situation(living=[5], watched={5: at(90)})),
+    ("one prints an error that it has caught, lives on, and all others lose a peer in the next window", Reason.CAUGHT, [], [caught(5), stall(), cascade(*others(5), start=20, onset=28)], situation(watched={5: at(27)})),
+    ("one prints an error that it has caught, and all others lose a peer at once", Reason.OWN_ERROR, [5], [caught(5), stall(), cascade(*others(5), start=20, onset=21)], situation(watched={5: at(27)})),
+    ("one prints an error that it has caught, lives on without a word, and the job stands still for a minute", Reason.CAUGHT, [], [caught(3), stall(start=20), stall(start=80)], situation(living=[3], watched={3: at(80)})),
+    ("one prints an error that it has caught, and one that it has not", Reason.OWN_ERROR, [5], [caught(5), error(5, 13), cascade(*others(5), start=60)], situation(watched={5: at(90)})),
+    ("one prints an error that it has caught, and is seen no more", Reason.OWN_ERROR, [5], [caught(5), cascade(*others(5))], situation(watched={5: at(20)})),
+    ("one prints an error once nothing comes any more, and waits by its dump as most do for another", Reason.SOURCES_DISAGREE, [], [error(4), stall(), anomaly("perhaps_waiting", [6], others(6), start=50, onset=9), cascade(*others(4), start=60)], situation()),
     ("nothing was observed", Reason.NOTHING_OBSERVED, [], [stall()], situation()),
     ("two never came and have no stack, so either may wait for the other", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 2, 5), anomaly("never_enqueued", [2, 5], others(2, 5), start=10, onset=9)], situation()),
     ("a laggard whose stack waits is none", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), behind(5)], situation()),
@@ -215,6 +241,13 @@ TABLE: list[Row] = [
     ("an error as peers are lost, also by who printed it, and one's producer is silent", Reason.OWN_ERROR, [6], [error(6), cascade(*others(2), onset=12)], situation(unobserved=[2])),
     ("an error as peers are lost, also by who printed it, and one was told to end", Reason.OWN_ERROR, [6], [error(6), cascade(*others(2), onset=12), anomaly("told_to_end", [], [2], start=10, onset=15, subject="told")], situation()),
     ("an error before peers are lost, and since then it waits, and one is silent", Reason.LOST_AS_WELL, [], [error(6), stall(), waiting("all_in_communication", 2), cascade(*others(2), start=60)], situation()),
+    ("an error as peers are lost, also by who printed it, and one was never heard of", Reason.LOST_AS_WELL, [], [error(6), cascade(*others(), onset=12)], situation(expected=9)),
+    ("an error before peers are lost, later by who printed it as well, and one was never heard of", Reason.LOST_AS_WELL, [], [error(6), cascade(*others(), start=20)], situation(expected=9)),
+    ("an error as peers are lost by all others, and one was never heard of", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6), onset=12)], situation(expected=9)),
+    ("an error, and another has shown no life since before", Reason.SILENT_BEFORE, [], [error(6), cascade(*others(2, 6), onset=14)], silent(2, until=8)),
+    ("an error, and another has shown no life since before, but reports a loss", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6), onset=14)], silent(2, until=8)),
+    ("an error, and another has shown no life since after", Reason.OWN_ERROR, [6], [error(6), cascade(*others(2, 6), onset=14)], silent(2, until=13)),
+    ("an error, and nobody has shown life since before", Reason.OWN_ERROR, [6], [error(6), cascade(0, onset=14)], silent(*others(6), until=8)),
     ("an error in the last moment that is known", Reason.PENDING_PEERS, [], [error(6, 19), cascade(0, onset=19)], situation(now=20)),
     ("nobody reacts for a window", Reason.OWN_ERROR, [6], [error(6)], situation(now=30)),
     ("training was done, and peers wait in vain since", Reason.ONLY_CASCADES, [], [cascade(*others(5, 6), start=60, onset=62, symptom="hang")], situation(iterated=at(30), finished=True)),

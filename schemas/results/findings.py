@@ -24,7 +24,8 @@ class Suspect(Record, frozen=True, omit_defaults=True, kw_only=True):
 
     ``kind`` is what it is while its peers wait: a ``blocker`` (it does not wait), an ``early_exit`` (its process has
     ended), ``mismatched`` (it enqueued something else, or in another order) or a ``stopped_device`` (which completes
-    nothing); empty where nothing says it. A place without a rank may be a ``switch``.
+    nothing); of who printed an error ``caught``, where what caught it printed it; empty where nothing says it. A place
+    without a rank may be a ``switch``.
     """
 
     rank: int | None

@@ -50,8 +50,9 @@ class Fatal(Record, frozen=True, omit_defaults=True, kw_only=True):
     """A line that means trouble by itself. A *cascade* names nobody: its cause lies elsewhere.
 
     ``template`` is the id of its predefined template, ``rule`` the family of that; ``values`` were extracted from the
-    line: a code, a PCI id, a process, a group and its sequence numbers, and the vendor's ``action``. ``process_type``
-    says who of a node printed it, where no rank did: its kernel, its system, a trainer whose rank is not known.
+    line: a code, a PCI id, a process, a group and its sequence numbers, the function that an error was ``caught_in``,
+    and the vendor's ``action``. ``process_type`` says who of a node printed it, where no rank did: its kernel, its
+    system, a trainer whose rank is not known.
     """
 
     time: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks, shortened
-from schemas.results import Anomaly, Fatal
+from schemas.results import Anomaly, Fatal, Suspect
 from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
@@ -110,13 +110,16 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             peers=f"{len(ranks)} of {len(view.members)} observed ranks printed it",
             iteration=view.clock.iteration,
             phase=view.phase,
-            suspects=[
-                view.suspect(rank, 0.9, f"its own error, none that a lost peer causes: {shortened(fatal.text, 200)}")
-                for rank, fatal in _first_by_rank(group)
-            ],
+            suspects=[self._suspect(view, rank, fatal, group) for rank, fatal in _first_by_rank(group)],
             victims=[rank for rank, fatal in _first_by_rank(group) if lost.get(rank, fatal.time) < fatal.time],
             templates=[first.signature],
         )
+
+    def _suspect(self, view: AttemptView, rank: int, first: Fatal, group: list[tuple[int, Fatal]]) -> Suspect:
+        """The rank; its error is a caught one where it printed none from where a program begins."""
+        caught = all("caught_in" in fatal.values for other, fatal in group if other == rank)
+        why = f"its own error, none that a lost peer causes: {shortened(first.text, 200)}"
+        return view.suspect(rank, 0.9, why, "caught" if caught else "")
 
     def _cascade(self, view: AttemptView, window: AttemptWindow, group: list[tuple[int, Fatal]]) -> Anomaly:
         first = min((fatal for _, fatal in group), key=lambda fatal: fatal.time)

@@ -11,6 +11,7 @@ import msgspec
 
 from schemas.results import Anomaly, Suspect
 from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
+from streams.incidents.hang import hang
 from streams.incidents.situation import (
     COLLECTED_NS,
     HARDWARE_STATE,
@@ -19,11 +20,14 @@ from streams.incidents.situation import (
     TOGETHER_NS,
     Situation,
     came_before,
+    earliest,
     latest,
 )
 from streams.regular_lines import REACHES_NS
 from streams.rhythm import Rhythm
 
+LOSSES = frozenset({"cascade", "told_to_end"})
+"""Grounds that say whom the failure of another has befallen."""
 EXACT_NS = 10 * SECOND
 """A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
 
@@ -71,8 +75,8 @@ def _one(
     of_its_own = situation.beside and cause.grounds == "own_error"
     reason = Reason.FAILED_BESIDE if of_its_own else OF_FAILURE[cause.grounds]
     named = base.named(reason, suspects, area=cause.area)
-    if _silent_beside(cause, anomalies, failures, situation):
-        return base.nobody(Reason.LOST_AS_WELL, area=cause.area)
+    if cause.grounds == "own_error" and (doubt := _doubted(cause, anomalies, failures, situation)):
+        return base.nobody(doubt, area=cause.area)
     # What another rank may have printed at about that time need not have come yet.
     settled = situation.now >= cause.onset + TOGETHER_NS
     if len(situation.members) == 1 or (settled and _reacted(cause, anomalies, situation)):
@@ -82,17 +86,71 @@ def _one(
         pending = msgspec.structs.replace(base.nobody(Reason.PENDING_PEERS), severity="warning")
         return placed(pending, [cause]) if cause.grounds == "rank_fault" else pending
     waited = _waited(rank, cause, situation) or _stands_still(rank, cause, anomalies, situation)
+    waited = waited or _held_up(cause, anomalies)
     return named if waited else base.nobody(Reason.PENDING_PEERS)
+
+
+def _doubted(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> Reason | None:
+    """Why an error that was the first for certain need not be why the job fails, or null."""
+    if _held_up(cause, anomalies):
+        return None
+    if _silent_beside(cause, anomalies, failures, situation):
+        return Reason.LOST_AS_WELL
+    if _silent_before(cause, anomalies, failures, situation):
+        return Reason.SILENT_BEFORE
+    return Reason.CAUGHT if _caught(cause, anomalies, failures, situation) else None
+
+
+def _held_up(cause: Anomaly, anomalies: list[Anomaly]) -> bool:
+    """Whether the job's standstill shows that peers wait for who failed, and for nobody else.
+
+    Dumps that alone do not tell whether one waits unseen agree with what it printed.
+    """
+    stalls = [one for one in anomalies if one.detector in STANDSTILL and one.end >= cause.end]
+    dumps = [one for one in stalls if one.detector == "collective_laggard"]
+    told = ranks_of(hang(anomalies, stalls, []).suspects or merged(dumps[-1:])) if stalls else set()
+    return bool(told) and told <= ranks_of(cause.suspects)
+
+
+def _caught(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> bool:
+    """Whether all errors that its rank is known for were caught, and its process was seen since, a window later.
+
+    Not where most peers have lost somebody at once: what they report much later has other causes.
+    """
+    ranks = ranks_of(cause.suspects)
+    by_then = latest(cause) + situation.window_ns
+    soon = {rank for one in anomalies if one.grounds in LOSSES and one.onset <= by_then for rank in one.victims}
+    others = situation.members.keys() - ranks
+    if 2 * len(others & soon) > len(others):
+        return False
+    kinds = {suspect.kind for one in failures for suspect in one.suspects if suspect.rank in ranks}
+    lived = [situation.watched.get(-1 if rank is None else rank, 0) for rank in ranks]
+    return kinds == {"caught"} and all(time > by_then for time in lived)
+
+
+def _silent_before(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], situation: Situation) -> bool:
+    """Whether somebody of whom no word is known has shown no life since before the error, and most others have since.
+
+    Who is gone by then may have failed first, and the error be of its loss.
+    """
+    others = situation.members.keys() - ranks_of([*cause.suspects, *merged(failures)])
+    told = {rank for one in anomalies if one.grounds in LOSSES for rank in one.victims}
+    gone = [rank for rank in situation.lapsed if rank in others - told and situation.seen[rank] < earliest(cause)]
+    later = [rank for rank in others if situation.seen.get(rank, 0) > latest(cause)]
+    return bool(gone) and 2 * len(later) > len(others)
 
 
 def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether peers have lost who failed.
 
-    Most of them must have where it lives on and is seen to wait with them: what some of them print has other causes.
+    Most of them must have where it printed an error and its process is seen to live on, or it waits with them: it may
+    have caught that, and what some of them print has other causes.
     """
-    lost = {rank for one in anomalies if one.grounds in ("cascade", "told_to_end") for rank in one.victims}
+    lost = {rank for one in anomalies if one.grounds in LOSSES for rank in one.victims}
     ranks = ranks_of(cause.suspects)
-    if not _waits(cause, anomalies) or not ranks <= set(situation.living):
+    looked_at = {rank for rank, time in situation.watched.items() if time and rank not in situation.exited}
+    may_have_caught = cause.grounds == "own_error" and ranks <= looked_at
+    if not ranks <= set(situation.living) or not (may_have_caught or _waits(cause, anomalies)):
         return bool(lost)
     others = situation.members.keys() - ranks
     return 2 * len(others & lost) > len(others)
@@ -108,12 +166,16 @@ def _silent_beside(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anom
     """Whether who failed has lost a peer as well, and another is silent, who may be that peer.
 
     Unless it has failed before any peer was lost for certain, and is not seen to wait since. Who shows life later than
-    that was not lost, and of whose node nothing is heard nothing is known.
+    that was not lost, and of whose node nothing is heard nothing is known. Who was never heard of may be that peer
+    whenever it failed.
     """
     cascades = [one for one in anomalies if one.grounds == "cascade"]
     lost: set[int | None] = {rank for one in cascades for rank in one.victims}
-    first = came_before(cause, first_of(cascades)) if cascades else True
-    if cause.grounds != "own_error" or not ranks_of(cause.suspects) <= lost or (first and not _waits(cause, anomalies)):
+    if not ranks_of(cause.suspects) <= lost:
+        return False
+    if situation.unheard:
+        return True
+    if came_before(cause, first_of(cascades)) and not _waits(cause, anomalies):
         return False
     told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims}
     alive = situation.living if situation.now - situation.window_ns >= cause.end else []

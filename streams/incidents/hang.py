@@ -49,13 +49,15 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
 def gainsaid(blamed: set[int | None], anomalies: list[Anomaly], stalls: list[Anomaly]) -> bool:
     """Whether a standstill shows that these have not begun it, or that others have; ``stalls`` are not empty.
 
-    Who has joined all that is waited for came as far as its peers, whatever it printed on the way.
+    Who has joined all that is waited for came as far as its peers, whatever it printed on the way; so has who waits by
+    its dump for somebody else, though it be not certain for whom.
     """
     told = hang(anomalies, stalls, [])
     others = ranks_of(told.suspects or merged(stalls if told.reason is Reason.SOURCES_DISAGREE else []))
     others = others or ranks_of(_left_early(anomalies, stalls[0]))
     dumps = [one for one in stalls if one.detector == "collective_laggard" and one.grounds not in PRINTED]
-    return (bool(others) and not others & blamed) or bool(blamed and blamed <= _joined(dumps))
+    came = _joined(dumps) | (set(dumps[-1].victims) if dumps and dumps[-1].suspects else set())
+    return (bool(others) and not others & blamed) or bool(blamed and blamed <= came)
 
 
 def _waits_on(trouble: Anomaly, stalls: list[Anomaly]) -> bool:

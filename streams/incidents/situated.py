@@ -14,6 +14,7 @@ from streams.incidents.opened import IncidentBookState, Open
 from streams.incidents.resolution import Course, stopped_for
 from streams.incidents.situation import Situation, margin_ns
 from streams.incidents.standstill import FAILURES
+from streams.member import Member
 from streams.regular_lines import repeated_by
 from streams.stall import StallRule, over, silence_ns
 from streams.timers import kind_of_timer
@@ -49,6 +50,9 @@ def situation_of(incident: Open, state: IncidentBookState, view: AttemptView, wi
         expected=view.world_size,
         exited={rank: end.time for rank, end in _failed_ends(view)},
         living=[rank for rank, one in sorted(view.members.items()) if one.last_life > window.start],
+        seen={rank: one.last_life for rank, one in sorted(view.members.items())},
+        lapsed=_lapsed(view, window.end),
+        watched={rank: _watched(view.members[rank], window) for rank in sorted(suspected) if rank in view.members},
         unobserved=view.unobserved_since(window.start),
         finished=view.finished,
         regular=state.regular,
@@ -153,6 +157,29 @@ def has_timers(view: AttemptView, window: AttemptWindow) -> bool:
 def telling(window: AttemptWindow) -> set[int]:
     """Who says in this window how long its own work takes."""
     return {rank for name, told in window.series.items() if kind_of_timer(name) == "own" for rank in told.ranks}
+
+
+def _lapsed(view: AttemptView, now: int) -> list[int]:
+    """Ranks whose process was regularly looked at and no longer is, though no end of it is known (ns).
+
+    Whoever was seen no more while the job still iterated is only no longer looked at.
+    """
+    found = []
+    for rank, member in sorted(view.members.items()):
+        looks = [one for one in (member.samples, member.sightings) if one.overdue(now)]
+        ends = member.exit is not None or member.requested is not None
+        if looks and not ends and not any(one.overdue(view.iterated or 0) for one in looks):
+            found.append(rank)
+    return found
+
+
+def _watched(member: Member, window: AttemptWindow) -> int:
+    """When a look at a rank's process last showed it alive for certain (ns), 0 for never; its lines are none.
+
+    Of a sample only the window is known.
+    """
+    sampled = member.samples.last - (window.end - window.start) if member.samples.last else 0
+    return max(sampled, member.sighted or 0) if member.zombie is None else 0
 
 
 def _failed_ends(view: AttemptView) -> list[tuple[int, Exit]]:

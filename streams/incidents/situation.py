@@ -26,13 +26,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``iterated`` is when an iteration was last reported, ``step_ns`` how long one takes, ``silence_ns`` how long none
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
-    last window, ``unobserved`` whose node's producer is silent as well, ``expected`` is how many ranks there should be,
-    ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the job prints in a
-    rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated`` when they
-    last printed what they had printed before, ``told`` the end of the window in which they last said how long their own
-    work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too little.
-    ``working`` is when ports were found to work again, by node and device. ``beside``: the incident is of what came
-    while the job already stood still for another.
+    last window, ``seen`` when each last did, ``lapsed`` whose process was looked at regularly and no longer is seen,
+    ``watched`` when those that are suspected were last seen by such a look, ``unobserved`` whose node's producer is
+    silent as well, ``expected`` is how many ranks there should be, ``timed`` whether most ranks say how long their own
+    work takes. ``regular`` are the lines that the job prints in a rhythm, ``spoke`` when, and how regularly, ranks that
+    are suspected print anything, ``repeated`` when they last printed what they had printed before, ``told`` the end of
+    the window in which they last said how long their own work takes. ``leading`` is whether steps are held up by one
+    rank first, whose timers may differ too little. ``working`` is when ports were found to work again, by node and
+    device. ``beside``: the incident is of what came while the job already stood still for another.
     """
 
     members: dict[int, str]
@@ -44,6 +45,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     silence_ns: int = 8 * SECOND
     exited: dict[int, int] = {}
     living: list[int] = []
+    seen: dict[int, int] = {}
+    lapsed: list[int] = []
+    watched: dict[int, int] = {}
     unobserved: list[int] = []
     finished: bool = False
     expected: int | None = None
@@ -55,6 +59,11 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     leading: bool = False
     working: dict[tuple[str, str], int] = {}
     beside: bool = False
+
+    @property
+    def unheard(self) -> int:
+        """How many ranks there should be of which nothing was ever heard."""
+        return len(set(range(self.expected or 0)).difference(self.members))
 
     def near(self, one: int, other: int) -> bool:
         """Whether two detectors may date the same change so: each needs some steps to see it."""

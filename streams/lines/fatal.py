@@ -16,7 +16,7 @@ from schemas.identity import shortened
 from schemas.results import Area, Fatal
 from streams.lines.predefined import VOCABULARY, Spoken, follows, speaks, spoken_error, spoken_line
 from streams.lines.signature import LIMIT, shape, signature_of
-from streams.lines.traceback import Traceback, has_traceback, parse_chain
+from streams.lines.traceback import Traceback, caught_in, has_traceback, parse_chain
 from streams.lines.vocabulary.template import Predefined
 from streams.stacks import activity_of
 
@@ -68,7 +68,7 @@ def fatal_of(event: Log, *, trained: bool) -> Fatal | None:
         area = _area_of(chain[-1], event.text[:LIMIT], trained)
     elif area == "data" and _CHECKPOINT.search(spoken.said):
         area = "checkpoint"
-    return _fatal(event, spoken, area, chain[-1].exception if chain else "")
+    return _fatal(event, spoken, area, chain)
 
 
 def loses_a_peer(fatal: Fatal) -> bool:
@@ -126,19 +126,21 @@ def _area_of(traceback: Traceback, text: str, trained: bool) -> Area:
     return "code"
 
 
-def _fatal(event: Log, spoken: Spoken, area: Area, exception: str) -> Fatal:
+def _fatal(event: Log, spoken: Spoken, area: Area, chain: list[Traceback]) -> Fatal:
     template = spoken.template
-    action = {"action": template.action} if template.action else {}
+    more = {"action": template.action} if template.action else {}
+    if where := caught_in(chain):
+        more["caught_in"] = where
     return Fatal(
         time=event.time,
         precision_ns=event.precision_ns,
         rule=template.name,
         template=template.id,
-        values=spoken.values | action,
+        values=spoken.values | more,
         role=template.role,
         symptom=template.symptom,
         area=area,
         text=shortened(spoken.said, 500),
-        exception=exception,
+        exception=chain[-1].exception if chain else "",
         signature=signature_of(shape(event.text)),
     )

@@ -14,7 +14,10 @@ _LONGEST = 4096
 
 
 class Traceback(msgspec.Struct, frozen=True):
-    """``exception`` is the last dotted part; ``error`` the closing line; place is the innermost frame."""
+    """``exception`` is the last dotted part; ``error`` the closing line; place is the innermost frame.
+
+    ``outermost`` is the function of the first frame, empty where there are no frames.
+    """
 
     exception: str
     error: str
@@ -22,6 +25,7 @@ class Traceback(msgspec.Struct, frozen=True):
     file: str
     line: int
     files: tuple[str, ...]
+    outermost: str = ""
 
 
 def has_traceback(text: str) -> bool:
@@ -36,6 +40,22 @@ def parse_chain(text: str) -> list[Traceback]:
     plain = _GUTTER.sub("", text) if "Exception Group" in text else text
     found = [_parse(part) for part in plain.split(_HEAD)[1:]]
     return [traceback for traceback in found if traceback is not None]
+
+
+_BEGINNINGS = frozenset(
+    {"<module>", "_bootstrap", "_bootstrap_inner", "_run_module_as_main", "_run_code", "_wrap", "wrapper"}
+)
+"""Functions in which programs, processes and threads begin, and torch's that wrap a worker's."""
+
+
+def caught_in(chain: list[Traceback]) -> str:
+    """The function in which an error was caught and printed, nothing where it may have left its program.
+
+    An exception that nothing catches is printed from where its program begins; whoever catches one prints it from where
+    that is.
+    """
+    outermost = [traceback.outermost for traceback in chain]
+    return "" if not all(outermost) or _BEGINNINGS.intersection(outermost) else "".join(outermost[-1:])
 
 
 def parse_traceback(text: str) -> Traceback | None:
@@ -57,5 +77,6 @@ def _parse(body: str) -> Traceback | None:
                 file=file,
                 line=int(number),
                 files=tuple(frame.group(1) for frame in frames),
+                outermost=frames[0].group(3) if frames else "",
             )
     return None

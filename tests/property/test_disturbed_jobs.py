@@ -103,6 +103,25 @@ def test_a_lost_source_moves_the_blame_to_nobody_else(name: str) -> None:
         assert named(judged(without(told, lost[one]), story.recording)) <= story.guilty, one
 
 
+@pytest.mark.parametrize(
+    ("seed", "lost", "victim", "later", "text"),
+    [
+        (12, "launcher of node02", 1, 4, OWN_LOOKING[3]),
+        (25, "all of 3", 2, 0.3, OWN_LOOKING[-1]),
+        (36, "all of node00", 2, 2, OWN_LOOKING[1]),
+    ],
+    ids=["its node's word", "all of it", "all of its node"],
+)
+def test_where_the_word_of_who_failed_is_lost_a_victim_that_prints_an_error_is_not_named(
+    seed: int, lost: str, victim: int, later: float, text: str
+) -> None:
+    story = crashed(seed)
+    told = told_by(story.recording)
+    kept = without(told, sources(told)[lost])
+    changed = with_words(kept, owners(told)[victim], [story.onset + round(later * SECOND)], text)
+    assert named(judged(changed, story.recording)) <= story.guilty
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_other_names_of_ranks_and_nodes_move_the_names_and_nothing_else(name: str) -> None:
     story, dice = STORIES[name](), random.Random(13)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from detection_support import at, closed, fatal, healthy, known_fatal, named, new_view, run, summary, traceback
+from detection_support import FRAME, at, closed, fatal, healthy, known_fatal, named, new_view, run, summary, traceback
 
 from schemas.results import Anomaly, Fatal
 from streams.attempt_window import AttemptWindow
@@ -48,6 +48,14 @@ def test_an_error_after_the_loss_of_a_peer_says_who_had_lost_one() -> None:
     after, before = [line(CLOSED, 12), line(OWN, 13)], [line(OWN, 12), line(CLOSED, 13)]
     own = [one for one in found(printed({1: after, 2: before, 3: [line(OWN, 13)]})) if one.grounds == "own_error"]
     assert (named(own), own[0].victims) == ([[1, 2, 3]], [1])
+
+
+def test_an_error_is_a_caught_one_unless_its_rank_prints_it_from_where_its_program_begins() -> None:
+    whole = traceback(
+        "ValueError: bad shard /data/shard_00045.bin", '  File "t.py", line 9, in <module>\n    s()\n' + FRAME
+    )
+    (own,) = found(printed({1: [line(OWN, 12)], 2: [line(whole, 12)], 3: [line(OWN, 12), line(whole, 13)]}))
+    assert {one.rank: one.kind for one in own.suspects} == {1: "caught", 2: "", 3: ""}
 
 
 def test_only_late_peers_make_a_hang_any_lost_one_a_crash() -> None:

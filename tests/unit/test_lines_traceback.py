@@ -8,7 +8,7 @@ from detection_support import FIXED, FRAME, HEAD, traceback
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.lines.traceback import parse_traceback
+from streams.lines.traceback import caught_in, parse_chain, parse_traceback
 
 DIRECT = "\n\nThe above exception was the direct cause of the following exception:\n\n"
 DURING = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -55,6 +55,29 @@ def test_the_place_is_the_innermost_frame() -> None:
     assert found is not None
     assert (found.file, found.line, found.function) == ("/workspace/train.py", 110, "step")
     assert found.files == ("/a/outer.py", "/workspace/train.py")
+
+
+OUTER = '  File "/a/outer.py", line 3, in <module>\n    step()\n'
+THREAD = '  File "/usr/lib/python3.12/threading.py", line 1075, in _bootstrap_inner\n    self.run()\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        (traceback("ValueError: x"), "step"),
+        (traceback("ValueError: x") + DURING + traceback("KeyError: 'b'"), "step"),
+        (traceback("ValueError: x", OUTER + FRAME), ""),
+        (traceback("ValueError: x", THREAD + FRAME), ""),
+        (traceback("ValueError: x") + DIRECT + traceback("RuntimeError: b", OUTER + FRAME), ""),
+        (LOADER, ""),
+        (HEAD + "ValueError: x", ""),
+        ("ValueError: not a traceback", ""),
+    ],
+)  # fmt: skip
+def test_who_catches_an_error_prints_it_from_there_and_not_from_where_its_program_begins(
+    text: str, function: str
+) -> None:
+    assert caught_in(parse_chain(text)) == function
 
 
 def test_markers_under_the_source_are_no_error() -> None:
