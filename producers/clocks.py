@@ -13,6 +13,8 @@ TEARDOWN = 6 * SECOND
 """How long a process may still be seen alive after the last that it printed."""
 _DELAY = 600 * SECOND
 """How long a line may wait in its program's buffer before the runtime gets it."""
+_ZONES = 50 * 60 * SECOND
+"""Less than the clocks of two zones lie apart."""
 _FINE = SECOND // 1_000
 _LEAP = 600 * SECOND
 _LOOK_AHEAD = 3
@@ -86,20 +88,43 @@ def by_iteration(
     ]
 
 
-def by_neighbour(moments: Sequence[Moment | None], start: int, end: int) -> list[Moment]:
-    """Records without a time get that of the timed record before, else after, else ``start``.
+def by_words(moments: Sequence[Moment | None], told: Sequence[Moment | None], end: int) -> list[Moment | None]:
+    """Records without a time get that which their words have ``told``, where the order of the file bears it out.
 
-    The precision is the distance to the neighbour on the other side (``end`` at the end of the file), at most an hour.
+    ``end`` is that of all that was recorded (ns): it says whether a clock that names no zone shows that of the others.
     """
+    following = _following(moments)
+    found = list(moments)
+    before: int | None = None
+    for index, (moment, words, after) in enumerate(zip(moments, told, following, strict=True)):
+        if moment is not None:
+            before = moment.time if before is None else max(before, moment.time)
+        elif words is not None:
+            earliest = end - _ZONES if before is None else before - BACK
+            latest = end + _ZONES if after is None else after + BACK
+            found[index] = words if earliest <= words.time <= latest else None
+    return found
+
+
+def _following(moments: Sequence[Moment | None]) -> list[int | None]:
+    """The time of the next timed record behind each."""
     following: list[int | None] = [None] * len(moments)
     ahead: int | None = None
     for index in range(len(moments) - 1, -1, -1):
         following[index] = ahead
         moment = moments[index]
         ahead = ahead if moment is None else moment.time
+    return following
+
+
+def by_neighbour(moments: Sequence[Moment | None], start: int, end: int) -> list[Moment]:
+    """Records without a time get that of the timed record before, else after, else ``start``.
+
+    The precision is the distance to the neighbour on the other side (``end`` at the end of the file), at most an hour.
+    """
     filled: list[Moment] = []
     before: int | None = None
-    for moment, after in zip(moments, following, strict=True):
+    for moment, after in zip(moments, _following(moments), strict=True):
         filled.append(moment or _between(before, after, start, end))
         before = before if moment is None else moment.time
     return filled

@@ -14,7 +14,7 @@ from producers import alarms, job_events, measured
 from producers.assembly import Cast, Slot, cast, homes_of, slot_of
 from producers.batches import Arrival, batch
 from producers.captures import Captures
-from producers.clocks import by_neighbour
+from producers.clocks import by_neighbour, by_words
 from producers.contents import Contents, read_contents
 from producers.hiding import hidden_in_log
 from producers.homes import Homes
@@ -30,7 +30,7 @@ from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
 from producers.sightings import sightings
-from producers.times import EARLIEST, SECOND, Moment
+from producers.times import EARLIEST, SECOND, Moment, cancelled
 from producers.timing import Iterations, Life, Sightings, at_its_end, fill_alone, fill_worker
 from producers.unnumbered import numbered
 from producers.voices import Spoken
@@ -342,7 +342,8 @@ def _spoken(
             home, last = found.owners.home(file), voices[0].log.last() or 0
             ended = _first_end([one for one in _ends_in(exits, home) if one.rank == voices[0].rank], last)
             known = [at_its_end(voices[0].log, None if ended is None else ended.time)]
-        filled = by_neighbour([known[at][index] for _, at, index in records], start, end)
+        told = [cancelled(voices[at].log.records[index].text) for _, at, index in records]
+        filled = by_neighbour(by_words([known[at][index] for _, at, index in records], told, end), start, end)
         moments: list[list[Moment]] = [[] for _ in voices]
         for (_, at, _), moment in zip(records, filled, strict=True):
             # Where no time follows nobody knows how much later it was.

@@ -63,7 +63,11 @@ _VLLM = re.compile(
     + _CLOCK
     + r" (?:\[[^\]]{1,200}\]|[^\s\]]{1,200}\])"
 )
+_CANCELLED = re.compile(r"\bCANCELLED AT (?P<date>\d{4}-\d\d-\d\d)T" + _CLOCK + r"(?![\d.])")
 _REPORT = re.compile(r"^ {0,8}time {0,12}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$", re.MULTILINE)
+
+
+_MOST_WORDS = 1_000
 
 
 class Moment(msgspec.Struct, frozen=True, gc=False):
@@ -140,6 +144,19 @@ def reported(text: str) -> Moment | None:
     """The latest time in a failure report of torchrun, by the second."""
     times = [moment.time for clock in _REPORT.findall(text) if (moment := dated(clock)) and possible(moment.time)]
     return Moment(max(times), "printed", SECOND) if times else None
+
+
+def cancelled(text: str) -> Moment | None:
+    """When a job or step was ended, in Slurm's words, by the second and by the node's clock.
+
+    >>> cancelled("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-29T18:16:10 ***").time
+    1795976170000000000
+    """
+    found = _CANCELLED.search(text[:_MOST_WORDS])
+    if found is None:
+        return None
+    year, month, day = (int(part) for part in found["date"].split("-"))
+    return _moment(_at(year, month, day, found["clock"]), "")
 
 
 def year_of(time: int) -> int:

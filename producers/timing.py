@@ -10,9 +10,9 @@ from statistics import median_low
 
 import msgspec
 
-from producers.clocks import by_iteration, by_neighbour, ending
+from producers.clocks import by_iteration, by_neighbour, by_words, ending
 from producers.logfile import LogFile
-from producers.times import Moment
+from producers.times import Moment, cancelled
 from producers.workers import Worker
 
 _FATAL = re.compile(r"(?:Fatal Python error|terminate called|Segmentation fault|Aborted|Killed)")
@@ -98,14 +98,19 @@ def ascending(spoken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def fill_worker(logs: Sequence[LogFile], known: Mapping[int, int], life: Life) -> list[list[Moment]]:
     """The moments of all records of one worker's logs (its streams), one list a log."""
-    partial = [by_iteration(log.moments, log.iterations, known) for log in logs]
+    partial = [by_iteration(fill_words(log, life.end), log.iterations, known) for log in logs]
     last = max((moment.time for moments in partial for moment in moments if moment is not None), default=None)
     return [_fill(log, moments, last, life) for log, moments in zip(logs, partial, strict=True)]
 
 
 def fill_alone(log: LogFile, life: Life) -> list[Moment]:
     """The moments of all records of a log that no worker wrote."""
-    return by_neighbour(log.moments, life.start, life.end)
+    return by_neighbour(fill_words(log, life.end), life.start, life.end)
+
+
+def fill_words(log: LogFile, end: int) -> list[Moment | None]:
+    """The moments of a log with those that stand within Slurm's words, in a recording until ``end``."""
+    return by_words(log.moments, [cancelled(record.text) for record in log.records], end)
 
 
 def at_its_end(log: LogFile, exited: int | None) -> list[Moment | None]:

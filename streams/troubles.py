@@ -5,6 +5,9 @@ from __future__ import annotations
 from schemas.results import Fatal
 from streams.view import AttemptView
 
+NODE_FAILED = "slurm.node_failed"
+"""What a scheduler says of a node, wherever it is printed."""
+
 
 def of_the_stop(fatal: Fatal, stopped: int | None, slack_s: float) -> bool:
     """Whether a line may be of the owner's stop (ns, null for none): printed no earlier than ``slack_s`` before it."""

@@ -13,7 +13,7 @@ from schemas.results import Anomaly, Fatal, Layer, Severity, Suspect
 from streams.attempt_window import AttemptWindow, Fault
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
-from streams.troubles import beside, of_others
+from streams.troubles import NODE_FAILED, beside, of_others, of_the_stop
 from streams.view import AttemptView
 
 
@@ -55,7 +55,10 @@ class NodeFaults(JobDetector[NodeFaultsConfig, NodeFaultsState]):
         return [self._anomaly(view, window, group) for _, group in sorted(found.items())]
 
     def _of_others(self, view: AttemptView, fatal: Fatal) -> bool:
+        """Whether it has nothing to do with the attempt; a scheduler tells of a node minutes after that fell silent."""
         own_slack_s, gone_s = self.config.own_slack_s, self.config.gone_s
+        if fatal.template == NODE_FAILED and not view.finished:
+            return of_the_stop(fatal, view.stopped, own_slack_s)
         return of_others(view, fatal.time, fatal.precision_ns, slack_s=own_slack_s, gone_s=gone_s)
 
     def _anomaly(self, view: AttemptView, window: AttemptWindow, group: list[Fault]) -> Anomaly:

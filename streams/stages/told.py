@@ -11,11 +11,10 @@ from schemas.results import Fatal, HardwareChange, PlatformAlert, Stop, Window
 from streams.iterations import TIMED_NS
 from streams.lines.fatal import loses_a_peer
 from streams.packing import pack_of
+from streams.troubles import NODE_FAILED
 
 OF_NODES = ("kernel", "system")
 """Process types that speak of a node."""
-NODE_FAILED = "slurm.node_failed"
-"""What a scheduler says of a node, wherever it is printed."""
 
 
 class NodeSide(msgspec.Struct, frozen=True, kw_only=True):

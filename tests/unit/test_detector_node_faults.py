@@ -73,6 +73,11 @@ def test_what_comes_with_the_owners_stop_or_long_after_the_last_life_is_of_other
     assert found(late, **fields) == []
 
 
+@pytest.mark.parametrize(("fields", "told"), [({}, 1), ({"stopped": fixed_at(190)}, 0)])
+def test_a_scheduler_tells_that_a_node_failed_minutes_after_it_fell_silent(fields: dict[str, Any], told: int) -> None:
+    assert len(found(fault("srun: error: Node failure on node01", 200), **fields)) == told
+
+
 @pytest.mark.parametrize(
     ("bus", "device"),
     [("1b000", "0000:1b:00.0"), ("f000", "0000:0f:00.0"), ("1000065000", "10000:65:00.0"), ("1b0a1", "0000:1b:0a.1")],

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from producers.clocks import by_iteration, by_neighbour, ending, settle
+from producers.clocks import by_iteration, by_neighbour, by_words, ending, settle
 from producers.envelopes.evidence import OWN
 from producers.envelopes.unwrap import unwrapped
 from producers.grouping import group
 from producers.levels import level_of
 from producers.lines import Line, is_binary, read_lines
-from producers.times import SECOND, Moment, from_seconds, printed, reported
+from producers.times import SECOND, Moment, cancelled, from_seconds, printed, reported
 from producers.timing import ascending
 
 REFERENCE = 1_795_975_833 * SECOND  # 2026-11-29 18:10:33
@@ -351,6 +351,52 @@ def test_an_untimed_line_takes_its_iterations_time_then_its_neighbours() -> None
         (104, 6),
     ]
     assert by_neighbour([None], 90 * SECOND, 9_000 * SECOND) == [Moment(90 * SECOND, "inferred", 3_600 * SECOND)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-29T18:16:10 ***", "2026-11-29T18:16:10"),
+        (
+            "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-29T18:16:10 DUE TO NODE FAILURE, SEE",
+            "2026-11-29T18:16:10",
+        ),
+        ("error: *** JOB 7 CANCELLED AT 2026-11-29T18:16:10 DUE TO TIME LIMIT on n1 ***", "2026-11-29T18:16:10"),
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-02-30T18:16:10 ***", ""),
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT Unknown ***", ""),
+        ("CANCELLED AT 12345-11-29T18:16:10", ""),
+    ],
+)
+def test_the_time_within_the_words_of_slurm(text: str, expected: str) -> None:
+    assert cancelled(text) == (Moment(at(expected), "printed", SECOND) if expected else None)
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "believed"),
+    [
+        ((100, None), 400, True),  # within what was recorded
+        ((100, None, 500), 400, True),
+        ((100, None), 3_000, True),  # a standstill of which nothing was recorded
+        ((100, None), 100 + 3_600, False),  # or the next zone
+        ((100, None), 50, False),  # the line stands behind what came later
+        ((100, None, 300), 400, False),
+        ((None,), 400, True),
+        ((None,), 400 - 3_600, False),
+        ((None,), 400 + 3_600, False),
+        ((100, 200), 400, False),  # the line begins with a time
+    ],
+)
+def test_times_in_words_are_believed_where_the_order_of_the_file_bears_them_out(
+    known: tuple[int | None, ...], told: int, believed: bool
+) -> None:
+    index = min(len(known) - 1, 1)
+    words: list[Moment | None] = [None] * len(known)
+    words[index] = Moment(told * SECOND, "printed", SECOND)
+    found = by_words(moments(*known), words, 350 * SECOND)
+    assert (found[index] == words[index]) is believed
+    assert [one for at, one in enumerate(found) if at != index] == [
+        one for at, one in enumerate(moments(*known)) if at != index
+    ]
 
 
 @pytest.mark.parametrize(

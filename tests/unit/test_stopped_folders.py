@@ -9,6 +9,8 @@ import pytest
 
 from rankwatch import diagnose
 from schemas.results import Incident
+from streams.incidents.decision import Reason
+from streams.report import moment
 
 RANKS, STEPS = 8, 60
 AT = "2026-11-29T12:01:05"
@@ -58,8 +60,11 @@ def plain(folder: Path, *tail: str) -> Path:
     return folder
 
 
-def cancelled(what: str, reason: str = "") -> str:
-    return f"slurmstepd: error: *** {what} ON n0 CANCELLED AT {AT}{reason} ***"
+def cancelled(what: str, reason: str = "", at: str = AT) -> str:
+    return f"slurmstepd: error: *** {what} ON n0 CANCELLED AT {at}{reason} ***"
+
+
+NODE_FAILURE = " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
 
 
 INTERRUPTED = [*ERROR, "KeyboardInterrupt"]
@@ -107,9 +112,28 @@ def test_a_task_that_its_node_killed_before_its_step_was_cancelled_is_one(tmp_pa
 
 
 def test_a_node_that_failed_is_one_of_that_node(tmp_path: Path) -> None:
-    reason = " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
-    (found,) = paging(slurm(tmp_path, "srun: error: Node failure on n1", cancelled("STEP 77.0", reason)))
+    (found,) = paging(slurm(tmp_path, "srun: error: Node failure on n1", cancelled("STEP 77.0", NODE_FAILURE)))
     assert (found.symptom, found.scope.nodes) == ("crash", ["n1"])
+
+
+def test_a_node_that_slurm_gives_up_minutes_later_failed_at_the_time_in_its_words(tmp_path: Path) -> None:
+    (found,) = paging(slurm(tmp_path, cancelled("STEP 77.0", NODE_FAILURE, "2026-11-29T12:06:05")))
+    assert (found.symptom, found.reason) == ("crash", Reason.NODE_FAULT.value)
+    assert moment(found.onset) == "2026-11-29T12:06:05.000Z"
+
+
+def test_an_error_before_the_time_in_slurms_words_is_no_part_of_the_end(tmp_path: Path) -> None:
+    """Slurm's own file holds no other time, and the job stood for minutes before somebody gave it up."""
+    folder = torchrun(tmp_path, "", lambda rank: [*ERROR, "ValueError: bad shard"] if rank == 3 else ())
+    (folder / "slurm-77.out").write_text(cancelled("JOB 77", at="2026-11-29T12:06:05") + "\n")
+    (found,) = paging(folder)
+    assert (found.symptom, [suspect.rank for suspect in found.suspects]) == ("crash", [3])
+
+
+@pytest.mark.parametrize("clock", ["04:06:05", "20:06:05"])
+def test_a_clock_of_another_zone_in_slurms_words_makes_no_standstill(clock: str, tmp_path: Path) -> None:
+    found = diagnose.diagnose(slurm(tmp_path, cancelled("JOB 77", at=f"2026-11-29T{clock}")))
+    assert found.incidents == []
 
 
 def test_a_rank_that_is_terminated_alone_is_one(tmp_path: Path) -> None:
