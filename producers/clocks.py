@@ -143,12 +143,12 @@ def _bounded(distance: int) -> int:
     return min(max(distance, 0), HOUR)
 
 
-def ending(last: int | None, alive: int | None, dead: int | None, exited: int | None, end: int) -> Moment | None:
+def ending(last: int | None, alive: int | None, dead: int | None, exited: int | None) -> Moment | None:
     """When a process printed what stands untimed at the end of its log; null if nothing tells.
 
     ``last`` is its last timed record, ``alive`` when it was last seen alive, ``dead`` when it was first seen dead,
-    ``exited`` when its launcher reported its end, ``end`` that of the recording. What a process prints at its end, it
-    prints at its end: a worker that waits for its peers prints its timeout long after its last line.
+    ``exited`` when its launcher reported its end. What a process prints at its end, it prints at its end: a worker that
+    waits for its peers prints its timeout long after its last line.
     """
     bound = None if exited is None else exited + SECOND
     if alive is not None and bound is not None:
@@ -167,9 +167,6 @@ def ending(last: int | None, alive: int | None, dead: int | None, exited: int | 
     if uppers and min(uppers) - time > UNSEEN:
         # Nobody looked for so long that its last sighting says little; its end is when it was reported.
         time = min(uppers)
-    if not uppers and alive is None and exited is None:
-        # Nobody looked at it, nor reported its end: it may have printed this as late as anybody printed anything.
-        uppers = [max(end, time)]
     later = _bounded(min(uppers) - time) if uppers else 0
     # A process that has raised is seen alive until it is torn down, so the truth may lie before as well.
     earlier = _bounded(time - last) if last is not None else HOUR

@@ -118,14 +118,14 @@ def at_its_end(log: LogFile, exited: int | None) -> list[Moment | None]:
     at = _end_of_process(log, log.moments)
     if at is None or exited is None:
         return log.moments
-    moment = ending(log.last(), None, None, exited, exited)
+    moment = ending(log.last(), None, None, exited)
     return log.moments[:at] + [moment] * (len(log.moments) - at)
 
 
 def _fill(log: LogFile, moments: list[Moment | None], last: int | None, life: Life) -> list[Moment]:
     at = _end_of_process(log, moments)
     if at is not None:
-        moment = ending(last, life.seen.alive, life.seen.dead, life.exited, life.end)
+        moment = ending(last, life.seen.alive, life.seen.dead, life.exited)
         if moment is not None:
             moments = moments[:at] + [moment] * (len(moments) - at)
     return by_neighbour(moments, life.start, life.end)

@@ -416,19 +416,13 @@ def test_the_end_of_a_process(
     last: int | None, alive: int | None, dead: int | None, exited: int | None, time: int
 ) -> None:
     values = [None if value is None else value * SECOND for value in (last, alive, dead, exited)]
-    found = ending(*values, 200 * SECOND)
+    found = ending(*values)
     assert found is not None and found.time == time * SECOND
     assert (found.source == "inferred" and found.precision >= SECOND) or last == time
 
 
 def test_an_end_of_which_nothing_is_known_is_none() -> None:
-    assert ending(None, None, None, None, 200 * SECOND) is None
-
-
-def test_an_end_that_nobody_saw_may_be_as_late_as_the_recordings() -> None:
-    found = ending(100 * SECOND, None, None, None, 200 * SECOND)
-    assert found == Moment(100 * SECOND, "inferred", 100 * SECOND)
-    assert ending(100 * SECOND, None, None, None, 90 * SECOND) == Moment(100 * SECOND, "inferred", SECOND)
+    assert ending(None, None, None, None) is None
 
 
 def test_iterations_that_lines_only_speak_of_are_not_reached() -> None:
