@@ -10,41 +10,30 @@ from streams_support import WAITING, Script, agent, at, node_of, pid_of, worker
 from schemas.events import Frame, Heartbeat, Metric, Stack
 
 RANKS = 8
-BARRIER = [
-    Frame("<module>", "/job/train.py", 10),
-    Frame("save", "/job/checkpoint.py", 40),
-    Frame("barrier", "/venv/site-packages/torch/distributed/distributed_c10d.py", 4159),
-]
-WRITING = [
-    Frame("<module>", "/job/train.py", 10),
-    Frame("save", "/job/checkpoint.py", 31),
-    Frame("_save", "/venv/site-packages/torch/serialization.py", 865),
-]
-FIRST = [
-    Frame("<module>", "/job/train.py", 4),
-    Frame("setup", "/job/train.py", 20),
-    Frame("all_reduce", "/venv/site-packages/torch/distributed/distributed_c10d.py", 2799),
-]
-INDEXING = [
-    Frame("<module>", "/job/train.py", 4),
-    Frame("setup", "/job/train.py", 18),
-    Frame("build_index", "/job/dataset.py", 77),
-]
-COMPILING = [
-    Frame("<module>", "/job/train.py", 10),
-    Frame("train", "/job/train.py", 92),
-    Frame("compile_fx", "/venv/site-packages/torch/_inductor/compile_fx.py", 1200),
-]
-BUILDING = [
-    Frame("<module>", "/job/train.py", 4),
-    Frame("load", "/venv/site-packages/torch/utils/cpp_extension.py", 1380),
-    Frame("communicate", "/usr/lib/python3.11/subprocess.py", 1196),
-]
-EVALUATING = [
-    Frame("<module>", "/job/train.py", 10),
-    Frame("evaluate", "/job/train.py", 120),
-    Frame("forward", "/job/model.py", 55),
-]
+C10D = "/venv/site-packages/torch/distributed/distributed_c10d.py"
+
+
+def stack(*frames: tuple[str, str, int]) -> list[Frame]:
+    """Frames as (function, file, line), the outermost first; a file without a folder is one of the job."""
+    return [Frame(name, file if "/" in file else f"/job/{file}", line) for name, file, line in frames]
+
+
+TRAINING, STARTING = ("<module>", "train.py", 10), ("<module>", "train.py", 4)
+BARRIER = stack(TRAINING, ("save", "checkpoint.py", 40), ("barrier", C10D, 4159))
+WRITING = stack(TRAINING, ("save", "checkpoint.py", 31), ("_save", "/venv/site-packages/torch/serialization.py", 865))
+FIRST = stack(STARTING, ("setup", "train.py", 20), ("all_reduce", C10D, 2799))
+INDEXING = stack(STARTING, ("setup", "train.py", 18), ("build_index", "dataset.py", 77))
+COMPILING = stack(
+    TRAINING,
+    ("train", "train.py", 92),
+    ("compile_fx", "/venv/site-packages/torch/_inductor/compile_fx.py", 1200),
+)
+BUILDING = stack(
+    STARTING,
+    ("load", "/venv/site-packages/torch/utils/cpp_extension.py", 1380),
+    ("communicate", "/usr/lib/python3.11/subprocess.py", 1196),
+)
+EVALUATING = stack(TRAINING, ("evaluate", "train.py", 120), ("forward", "model.py", 55))
 
 BUSY, SPINS, WRITES, FROZEN = (90.0, 300.0), (100.0, 1.0), (12.0, 90.0), (0.1, 0.0)
 """CPU in percent, context switches within a sample's four seconds: at work, in a busy wait, at a file, not at all."""

@@ -91,11 +91,8 @@ class _Draft:
         return best.regular()
 
 
-def learned(log: Log, name: str) -> Library:
-    """What the jobs in a run's log print, and do by their profiles, under this name.
-
-    Raises LibraryError where no rank printed anything and none was profiled.
-    """
+def _heard(log: Log) -> tuple[dict[str, _Draft], dict[str, JobDescription | None], dict[str, tuple[int, int]]]:
+    """What windows show of each job: what its ranks printed and did, what it is, and from when to when it ran (ns)."""
     drafts: dict[str, _Draft] = {}
     by_end: dict[tuple[int, str], list[Window]] = {}
     descriptions: dict[str, JobDescription | None] = {}
@@ -112,6 +109,15 @@ def learned(log: Log, name: str) -> Library:
     for (_, job), windows in sorted(by_end.items()):
         windows.sort(key=lambda window: (window.identity.worker, window.identity.attempt))
         drafts.setdefault(job, _Draft(job)).take(windows)
+    return drafts, descriptions, spans
+
+
+def learned(log: Log, name: str) -> Library:
+    """What the jobs in a run's log print, and do by their profiles, under this name.
+
+    Raises LibraryError where no rank printed anything and none was profiled.
+    """
+    drafts, descriptions, spans = _heard(log)
     templates = _templates(log)
     frameworks = _frameworks(log)
     symptoms = _symptoms(log)

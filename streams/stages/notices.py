@@ -22,6 +22,7 @@ from streams.lines.launcher import exits_of
 from streams.lines.phases import SHUTDOWN
 from streams.lines.stops import stop_of
 from streams.stages.node import passes_on, trains
+from streams.stages.split import number_of
 
 V = TypeVar("V")
 
@@ -164,7 +165,8 @@ def _notice(batch: Batch[Event], attempt: str, rule: str, time: int) -> Notice:
 
 
 def _order(attempt: str) -> tuple[int, str]:
-    return (int(attempt), "") if attempt.isdecimal() and len(attempt) < 10 else (-1, attempt)
+    number = number_of(attempt)
+    return number, "" if number >= 0 else attempt
 
 
 def _forget(known: dict[str, V], old: list[str]) -> None:

@@ -42,6 +42,8 @@ EXTREME = 1e300
 MOST_NAMES = 512
 MOST_DEVICES = 64
 LONGEST_SWITCH = 256
+MOST_EXITS = 16_384
+"""Ends that a launcher may report in a window; one with many more would be too large for its topic, and be lost."""
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -288,7 +290,11 @@ def _node_line(
     draft: _Draft, identity: Identity, state: WorkerState, event: events.Log, facts: Facts, *, trains: bool
 ) -> None:
     """A line of no rank: of a launcher, a kernel, or a worker whose rank is not known, which ``trains``."""
-    draft.exits.extend(exits_of(event))
+    for found in exits_of(event):
+        if len(draft.exits) < MOST_EXITS:
+            draft.exits.append(found)
+        else:
+            _drop(draft, "exits")
     if facts.turn == SHUTDOWN and trains:
         state.ended = True
     if facts.trouble:

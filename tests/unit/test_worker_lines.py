@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from detection_support import T0, identity, log
 
+from schemas.codec import encode
 from schemas.results import Window
+from schemas.topics import TOPICS
 from streams.config import StreamConfig
-from streams.stages.worker import WorkerState, summarise
+from streams.stages.worker import MOST_EXITS, WorkerState, summarise
 
 
 def summed(*texts: str, iteration: int | None = None) -> tuple[Window, WorkerState]:
@@ -35,3 +37,16 @@ def test_a_line_with_readings_is(tail: str) -> None:
     summary, state = summed(f"iteration 7/ 10 | lm loss: 2.5E+00 | {tail}", iteration=7)
     assert (summary.iteration, summary.total_iterations, state.trained) == (7, 10, True)
     assert [(one.name, one.values) for one in summary.series] == [("lm_loss", [2.5])]
+
+
+def test_of_too_many_ends_that_a_launcher_reports_the_first_stay_and_the_others_are_counted() -> None:
+    text = "failed (exitcode: 1) local_rank: 0 (pid: {}) of binary: python\n"
+    events = [
+        log("".join(text.format(1000 + at) for at in range(first, first + 512)), T0 + first)
+        for first in range(0, MOST_EXITS + 512, 512)
+    ]
+    launcher = identity(None, process_type="launcher")
+    summary = summarise(launcher, WorkerState(), [*events], 0, StreamConfig())[0]
+    assert [one.pid for one in summary.exits] == list(range(1000, 1000 + MOST_EXITS))
+    assert summary.dropped == {"exits": 512}
+    assert len(encode(summary)) < TOPICS["windows"].most_bytes / 2
