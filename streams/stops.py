@@ -10,11 +10,14 @@ what stands still then stands still: no word ever quiets a hang.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 
 import msgspec
 
+from schemas.identity import MOST_RANKS
 from schemas.results import Exit, Fatal, Stop, Window
+from streams.bounds import MOST_NODES, kept
 
 SECOND = 1_000_000_000
 STAGGER_NS = 35 * SECOND
@@ -200,6 +203,12 @@ def take(
         stops.job, stops.said = None, ""
     failures = [*_failures(speaking), *(end.time for _, end in exits if failed(end))]
     stops.failed = max([*failures, stops.failed or 0]) or None
+
+
+def bound(stops: Stops, nodes: Collection[str], ranks: Collection[int]) -> None:
+    """Keep no more nodes and ranks than a job has: those that are known of it first, then the earliest told."""
+    stops.agents = kept(stops.agents, nodes, MOST_NODES)
+    stops.ranks, stops.saving = kept(stops.ranks, ranks, MOST_RANKS), kept(stops.saving, ranks, MOST_RANKS)
 
 
 def _of_their_own(

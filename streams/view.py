@@ -6,7 +6,7 @@ The job stage keeps one view per attempt and updates it before detectors see the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 import msgspec
@@ -14,13 +14,14 @@ import msgspec
 from schemas.identity import MOST_RANKS
 from schemas.results import StackSpan, Stop, Suspect, Window
 from streams.attempt_window import AttemptWindow
+from streams.bounds import MOST_NODES, kept
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
 from streams.member import WORD_NS, Member, first_seen, lives_of
 from streams.nobodys import NOBODY, Nobodys
 from streams.peers import Coordinates, has_one_stage, peers_of, role_of
-from streams.stops import GOES_ON_NS, Stops, Why, alone, decided, take
+from streams.stops import GOES_ON_NS, Stops, Why, alone, bound, decided, take
 
 QUIET_NS = 60_000_000_000
 """A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
@@ -80,6 +81,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 self.clocks[summary.identity.node] = summary.shifted_ns
             if summary.dropped and summary.dropped.get("retimed"):
                 self.retimed[rank] = summary.end
+        self.clocks = {node: self.clocks[node] for node in self._of_nodes(dict.fromkeys(self.clocks, 0))}
         self.layout = {**self._layout_of_nobody(window), **self.layout}
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
@@ -131,25 +133,34 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self._note_rounds(window)
         for node, time in window.node_life:
             self.node_life[node] = max(time, self.node_life.get(node, time))
+        self.node_life = self._of_nodes(self.node_life, newest=True)
         if window.heard is not None:
             self.heard = max(window.heard, self.heard or window.heard)
         if window.switches:
-            self.switches = {**self.switches, **window.switches}
+            switches = {**self.switches, **window.switches}
+            new = {node: int(node not in self.switches) for node in switches}
+            self.switches = {node: switches[node] for node in self._of_nodes(new)}
+
+    def _of_nodes(self, told: Mapping[str, int], *, newest: bool = False) -> dict[str, int]:
+        """What was told of no more nodes than a job has, those first on which ranks run."""
+        return kept(told, set(self.node_names) if len(told) > MOST_NODES else (), MOST_NODES, newest=newest)
 
     def _note_stops(self, window: AttemptWindow, iterated: int | None) -> None:
         """Take in who was told to end, and whether that means the attempt; what it has outlived was no stop."""
         stops = self.stops
         if not set(window.launchers) <= set(stops.launchers):
-            stops.launchers = sorted({*stops.launchers, *window.launchers})
+            heard = {**dict.fromkeys(window.launchers, 1), **dict.fromkeys(stops.launchers, 0)}
+            stops.launchers = sorted(self._of_nodes(heard))
         words = [*window.stops, *([("", Stop(time=window.stopped, word="job"))] if window.stopped is not None else [])]
         nodes = {*self.node_names, ""} if words else set()
         of_it = [(node, stop) for node, stop in words if stop.word != "agent" or nodes == {""} or node in nodes]
         take(stops, window.summaries, of_it, window.exits, iterated)
         if not stops.told:
             return
+        bound(stops, self.node_names, range(self.world_size or 0))
         self.stopped, why = decided(stops, lives_of(self.members, self.expected, window.end))
         if why is Why.ALONE:
-            stops.lone = {**alone(stops), **stops.lone}
+            stops.lone = self._of_nodes({**alone(stops), **stops.lone})
         elif self.stopped is not None:
             # Those that were ended with all others, only before them, were not alone.
             stops.lone = {node: time for node, time in stops.lone.items() if time < self.stopped}

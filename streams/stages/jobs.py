@@ -10,6 +10,7 @@ import msgspec
 from schemas.jobs import JobDescription
 from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Window
 from streams.attempt_window import AttemptWindow
+from streams.bounds import MOST_NODES
 from streams.config import StreamConfig
 from streams.incidents.groups import awaiting_turn, wait_for_others
 from streams.incidents.recurrence import Past, past_of, with_series
@@ -31,7 +32,6 @@ from streams.templates import SUSPICIOUS_LIMIT, TemplateBook, TemplateState
 from streams.view import AttemptView
 
 STAGE = "job"
-MOST_NODES = 20_000
 SHOWN_ABSENT = 2
 
 

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from detection_support import at, closed, ended, known_fatal, summary, traceback
 
+from schemas.identity import MOST_RANKS
 from schemas.results import Exit, Fatal, Stop
-from streams.stops import FAILED_NS, Lives, Stops, Why, alone, decided, take
+from streams.bounds import MOST_NODES
+from streams.stops import FAILED_NS, Lives, Stops, Why, alone, bound, decided, take
 
 ALL = frozenset(range(4))
 FOUR = ["a", "b", "c", "d"]
@@ -241,3 +243,14 @@ def test_what_a_job_goes_on_after_is_forgotten() -> None:
     assert len(stops.own) == 32
     take(stops, [], [("a", Stop(time=at(200), word="step"))], [], at(150))
     assert stops.own == [] and stops.step == at(200)
+
+
+def test_of_more_than_a_job_has_its_own_are_kept_and_then_those_that_were_told_first() -> None:
+    invented = {MOST_RANKS + number: at(1) for number in range(MOST_RANKS)}
+    nodes = {f"a{number}": at(number % 7) for number in range(MOST_NODES)}
+    stops = Stops(agents={**nodes, "node00": at(99)}, ranks={**invented, 3: at(99)}, saving={**invented, 4: at(98)})
+    bound(stops, ["node00"], range(8))
+    assert [len(stops.ranks), len(stops.saving), len(stops.agents)] == [MOST_RANKS, MOST_RANKS, MOST_NODES]
+    assert (stops.ranks[3], stops.saving[4], stops.agents["node00"]) == (at(99), at(98), at(99))
+    assert set(nodes) - set(stops.agents) == {max(node for node, time in nodes.items() if time == at(6))}
+    assert max(invented) not in stops.ranks

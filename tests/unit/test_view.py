@@ -7,6 +7,7 @@ import pytest
 from detection_support import (
     FIXED,
     OWN,
+    S,
     at,
     closed,
     ended,
@@ -25,6 +26,7 @@ from hypothesis import strategies as st
 from schemas.identity import Identity
 from schemas.results import Series, Window
 from streams.attempt_window import AttemptWindow
+from streams.bounds import MOST_NODES
 from streams.iterations import ProgressClock
 from streams.view import AttemptView
 
@@ -340,6 +342,34 @@ def test_ranks_that_are_silent_with_their_nodes_producer_are_unobserved_and_no_o
     assert seen(first, ends).unobserved_since(at(10)) == [2, 4, 5, 6, 7]
     assert seen(first, closed([], 10)).unobserved_since(at(10)) == []
     assert seen(closed([summary(rank, 0) for rank in range(8)], 0)).unobserved_since(at(10)) == []
+
+
+def test_whoever_invents_nodes_fills_no_view_and_displaces_nobody_on_whose_node_ranks_run() -> None:
+    view = seen(closed([summary(rank, 0) for rank in range(4)]))
+    for round_ in range(3):
+        names = [f"a{round_}-{number}" for number in range(MOST_NODES // 2)] + (["node01"] if round_ == 2 else [])
+        start = 10.0 + 10 * round_
+        view.update(
+            closed(
+                [],
+                start,
+                launchers=names,
+                node_life=[(name, at(start + 10)) for name in names],
+                switches=dict.fromkeys(names, "s0"),
+            )
+        )
+    assert {len(view.stops.launchers), len(view.node_life), len(view.switches)} == {MOST_NODES}
+    assert view.node_life["node01"] == at(40)
+    # Of the others those that were heard first are kept, and of who lives those that were heard last.
+    for known, rounds in ((view.stops.launchers, "a0"), (view.switches, "a0"), (view.node_life, "a2")):
+        assert "node01" in known
+        assert sum(name.startswith(rounds) for name in known) == MOST_NODES // 2
+
+
+def test_a_rank_that_claims_ever_other_nodes_fills_no_view_with_their_clocks() -> None:
+    moves = [summary(0, who=identity(0, node=f"a{number}"), shifted_ns=S) for number in range(MOST_NODES + 1)]
+    view = seen(closed([*moves, summary(3, shifted_ns=2 * S)]))
+    assert len(view.clocks) == MOST_NODES and view.clocks["node01"] == 2 * S
 
 
 def test_what_many_ask_for_is_found_anew_with_each_window() -> None:
