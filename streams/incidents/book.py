@@ -21,7 +21,7 @@ from streams.incidents.flaps import AGAIN, again, reopened, rested
 from streams.incidents.hardware_beside import beside, kept, stands_beside
 from streams.incidents.joining import MEMORY, OPENS, STANDSTILL, Why, beside_of, family_of, joined
 from streams.incidents.merging import merged_revisions
-from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState, Open, trimmed
+from streams.incidents.opened import KEPT_ANOMALIES, KEPT_SUPPORT, IncidentBookState, Open, trimmed
 from streams.incidents.resolution import Resolution, resolution_of
 from streams.incidents.revising import Draft, differs
 from streams.incidents.second_fault import MAY_BE_SECOND, SECOND, second_fault
@@ -38,7 +38,6 @@ Suspicious = Callable[[AttemptView, int, list[int], Mapping[str, Axis]], list[Su
 InSeries = Callable[[Incident, Sequence[str]], Incident]
 """A revision as one of a series, by it and the signatures of what those printed who failed."""
 
-KEPT_SUPPORT = 20
 CONTEXT_NS = 30_000_000_000
 STANDING_WINDOWS = 9
 _KIN = {STANDSTILL: (STANDSTILL, MEMORY), MEMORY: (STANDSTILL, MEMORY)}

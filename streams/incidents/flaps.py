@@ -9,7 +9,7 @@ import msgspec
 
 from streams.incidents.decision import Decision, ranks_of
 from streams.incidents.joining import STANDSTILL, ranks_in
-from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, Open, trimmed
+from streams.incidents.opened import KEPT_ANOMALIES, KEPT_SUPPORT, KEPT_TAKEN, Open, trimmed
 from streams.incidents.resolution import by_a_word, goes_on
 
 MOST_RESTED = 8
@@ -69,9 +69,10 @@ def reopened(former: Open, new: Open, now: int) -> Open:
     Errors and standstills that a job has got over decide nothing any more; they stand beside what is decided anew. What
     was over by a word that the job outlives was never over.
     """
+    support = trimmed([*former.support, *new.support], KEPT_SUPPORT)
     if former.latest is not None and by_a_word(former.latest.resolution):
         found = trimmed([*former.anomalies, *new.anomalies], KEPT_ANOMALIES)
-        return msgspec.structs.replace(former, quiet=0, anomalies=found, support=[*former.support, *new.support])
+        return msgspec.structs.replace(former, quiet=0, anomalies=found, support=support)
     over = former.anomalies if former.family == STANDSTILL else []
     return msgspec.structs.replace(
         former,
@@ -81,5 +82,5 @@ def reopened(former: Open, new: Open, now: int) -> Open:
         passed=False,
         anomalies=trimmed([*([] if over else former.anomalies), *new.anomalies], KEPT_ANOMALIES),
         took=trimmed([*former.took, *over], KEPT_TAKEN),
-        support=[*former.support, *new.support],
+        support=support,
     )

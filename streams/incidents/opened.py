@@ -10,6 +10,7 @@ from streams.regular_lines import Regular
 
 KEPT_ANOMALIES = 60
 KEPT_TAKEN = 20
+KEPT_SUPPORT = 20
 ERRORS = frozenset({"own_error", "rank_fault", "node_fault", "unplaced_error", "unplaced_besides"})
 """Grounds of lines that say of themselves that something has failed."""
 

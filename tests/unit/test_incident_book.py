@@ -14,9 +14,9 @@ from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, MergedGroup, MergedStacks, SuspiciousTemplate
 from streams.attempt_window import AttemptWindow
 from streams.incidents import book
-from streams.incidents.book import KEPT_SUPPORT, IncidentBook
+from streams.incidents.book import IncidentBook
 from streams.incidents.evidence import SHOWN_SUPPORT
-from streams.incidents.opened import KEPT_ANOMALIES, IncidentBookState
+from streams.incidents.opened import KEPT_ANOMALIES, KEPT_SUPPORT, IncidentBookState
 from streams.incidents.situation import QUIET_WINDOWS
 from streams.library.healthy_contrast import HealthyContrast
 from streams.view import AttemptView

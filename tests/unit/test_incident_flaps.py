@@ -12,7 +12,7 @@ from incident_support import told
 from schemas.results import Suspect
 from streams.incidents.decision import Decision, Reason
 from streams.incidents.flaps import AGAIN, MOST_RESTED, Again, again, reopened, rested
-from streams.incidents.opened import KEPT_TAKEN, Open
+from streams.incidents.opened import KEPT_SUPPORT, KEPT_TAKEN, Open
 from streams.incidents.resolution import Course, Resolution, resolution_of
 
 QUIET = 60 * S
@@ -110,6 +110,22 @@ def test_what_was_over_by_a_word_that_the_job_outlives_was_never_over() -> None:
     goes_on = reopened(stopped, new, at(300))
     assert (goes_on.first, goes_on.flaps, goes_on.lull) == ("a", 0, 0)
     assert goes_on.anomalies == [*stopped.anomalies, *new.anomalies]
+
+
+@pytest.mark.parametrize("resolution", [Resolution.STOPPED, Resolution.ITERATES])
+def test_however_often_it_shows_again_what_backs_it_is_bounded(resolution: Resolution) -> None:
+    one = former("standstill", 5)
+    assert one.latest is not None
+    one.latest = msgspec.structs.replace(one.latest, resolution=resolution.value)
+    first = anomaly("own_series", start=90)
+    one.support = [first]
+    backing = [anomaly("slow_and_changed", start=140 + number) for number in range(3)]
+    for _ in range(20):
+        new = Open(first="b", family="standstill", anomalies=[anomaly("no_iteration", start=140)], support=backing)
+        one = reopened(one, new, at(150))
+    assert len(one.support) == KEPT_SUPPORT
+    # The first of every ground stays: verdicts rest on it.
+    assert one.support[0] == first and one.support[-1] == backing[-1]
 
 
 def test_few_are_remembered_and_only_those_whose_job_goes_on() -> None:
