@@ -6,6 +6,8 @@ from collections.abc import Container, Mapping
 from typing import TypeVar
 
 MOST_NODES = 20_000
+MOST_AXES = 64
+"""Axes of a layout; frameworks name fewer than ten."""
 
 Named = TypeVar("Named", int, str)
 
@@ -21,3 +23,18 @@ def kept(told: Mapping[Named, int], first: Container[Named], most: int, *, newes
     turn = -1 if newest else 1
     in_order = sorted(told, key=lambda one: (one not in first, turn * told[one], one))
     return {one: told[one] for one in sorted(in_order[:most])}
+
+
+def take_layout(known: dict[str, int], told: Mapping[str, int]) -> int:
+    """Take sizes into a layout of at most so many axes; returns how many further ones were left out.
+
+    >>> take_layout({}, {f"axis {number}": 2 for number in range(MOST_AXES + 3)})
+    3
+    """
+    left_out = 0
+    for axis, size in told.items():
+        if axis in known or len(known) < MOST_AXES:
+            known[axis] = size
+        else:
+            left_out += 1
+    return left_out

@@ -14,7 +14,7 @@ import msgspec
 from schemas.identity import MOST_RANKS
 from schemas.results import StackSpan, Stop, Suspect, Window
 from streams.attempt_window import AttemptWindow
-from streams.bounds import MOST_NODES, kept
+from streams.bounds import MOST_NODES, kept, take_layout
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
@@ -75,7 +75,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
             self.phases[rank] = summary.phase
             if summary.phase_time is not None:
                 self.turned[rank] = summary.phase_time
-            self.layout.update(summary.layout)
+            take_layout(self.layout, summary.layout)
             self._believe(summary.world_size)
             if summary.shifted_ns:
                 self.clocks[summary.identity.node] = summary.shifted_ns

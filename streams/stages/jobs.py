@@ -10,7 +10,7 @@ import msgspec
 from schemas.jobs import JobDescription
 from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Window
 from streams.attempt_window import AttemptWindow
-from streams.bounds import MOST_NODES
+from streams.bounds import MOST_NODES, take_layout
 from streams.config import StreamConfig
 from streams.incidents.groups import awaiting_turn, wait_for_others
 from streams.incidents.recurrence import Past, past_of, with_series
@@ -251,7 +251,7 @@ class JobKeeper:
         if not self._attempts:
             self._open_attempts(start, {one.attempt: [] for one in told.of_attempts})
         # It is mostly said before anything shows that there is an attempt.
-        self._state.layout.update(told.layout)
+        take_layout(self._state.layout, told.layout)
         oldest = end - self._config.idle_windows * self._config.window_ns
         self._state.alarms = remembered(self._state.alarms, told.alerts, oldest)
         self._state.switches = switches_of(told.switches, self._state.switches, MOST_NODES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +12,7 @@ from schemas.identity import Identity
 from schemas.ids import stable_id
 from schemas.jobs import JobDescription
 from schemas.measures import is_blank
+from streams.bounds import take_layout
 from streams.config import StreamConfig
 from streams.failed_reads import Read, failed_reads, read_of
 from streams.hardware import HardwareWatch, WatchState
@@ -37,6 +39,8 @@ from streams.stages.timelines import Timelines
 from streams.stages.watched import Watched
 from streams.switches import path_of_address
 
+T = TypeVar("T")
+
 EXTREME = 1e300
 """Beyond this sums overflow; such a sample is counted and left out."""
 MOST_NAMES = 512
@@ -44,6 +48,8 @@ MOST_DEVICES = 64
 LONGEST_SWITCH = 256
 MOST_EXITS = 16_384
 """Ends that a launcher may report in a window; one with many more would be too large for its topic, and be lost."""
+MOST_PROCESSES = 16_384
+"""Processes that are seen, or announce themselves, in a window."""
 
 
 class WorkerState(msgspec.Struct, kw_only=True):
@@ -107,7 +113,7 @@ class _Draft:
         self.exits: list[results.Exit] = []
         self.reached = Reached()
         self.stacks: list[events.Stack] = []
-        self.announced: list[tuple[int, str]] = []
+        self.announced: set[tuple[int, str]] = set()
         self.pids: set[int] = set()
         self.layout: dict[str, int] = {}
         self.described: JobDescription | None = None
@@ -177,7 +183,7 @@ def _summary(
         layout=draft.layout,
         devices=sorted(draft.devices)[:MOST_DEVICES],
         sampled_devices=sorted(draft.sampled_devices)[:MOST_DEVICES],
-        announced=sorted(set(draft.announced)),
+        announced=sorted(draft.announced),
         signatures=signatures,
         tail=tail_of(stamped, signatures),
         series=[series_of(name, points) for name, points in sorted(draft.points.items())],
@@ -268,11 +274,11 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
             draft.timelines.take(event)
         case events.Heartbeat():
             draft.heartbeats += 1
-            draft.pids.update(event.pids)
+            _processes(draft, draft.pids, event.pids, "pids")
         case events.Topology():
             draft.shifted_ns = event.shifted_ns or draft.shifted_ns
             if event.pid or not (event.switch or event.shifted_ns):
-                draft.announced.append((event.pid, event.process_type))
+                _processes(draft, draft.announced, [(event.pid, event.process_type)], "announced")
             draft.world_size = event.world_size or draft.world_size
             draft.switch = event.switch[:LONGEST_SWITCH] or draft.switch
         case events.Alert():
@@ -280,7 +286,7 @@ def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
         case events.Job():
             # What a configuration asks for is no proof of how the job really runs, or of whom to miss.
             if not event.source:
-                draft.layout.update(event.layout)
+                _layout(draft, event.layout)
                 draft.world_size = event.world_size or draft.world_size
             draft.described = merged_description((draft.described, described_by(event)))
             draft.switch = path_of_address(event.environment.get("SLURM_TOPOLOGY_ADDR", "")) or draft.switch
@@ -305,7 +311,7 @@ def _node_line(
     if facts.turn == SHUTDOWN:
         draft.finished = min(event.time, draft.finished or event.time)
     if facts.layout:
-        draft.layout.update(layout_of(event.text))
+        _layout(draft, layout_of(event.text))
     if iteration is not None and report.readings:
         state.ended = False
     _readings(draft, state, event, report, iteration)
@@ -320,7 +326,7 @@ def _training_line(draft: _Draft, state: WorkerState, event: events.Log, facts: 
     if facts.device and (device := device_of(event.text)):
         draft.devices.add(device)
     if facts.layout:
-        draft.layout.update(layout_of(event.text))
+        _layout(draft, layout_of(event.text))
     _readings(draft, state, event, report, iteration)
 
 
@@ -422,6 +428,21 @@ def _drop(draft: _Draft, reason: str) -> None:
     draft.dropped[reason] = draft.dropped.get(reason, 0) + 1
 
 
+def _processes(draft: _Draft, found: set[T], told: Iterable[T], reason: str) -> None:
+    """Take in processes; of more than there is room for the first stay, and the others are counted."""
+    for one in told:
+        if one in found or len(found) < MOST_PROCESSES:
+            found.add(one)
+        else:
+            _drop(draft, reason)
+
+
+def _layout(draft: _Draft, told: Mapping[str, int]) -> None:
+    left_out = take_layout(draft.layout, told)
+    if left_out:
+        draft.dropped["layout"] = draft.dropped.get("layout", 0) + left_out
+
+
 def _known(draft: _Draft, state: WorkerState, name: str) -> bool:
     """Whether the metric is one of the worker's first so many; what invents names must not fill the memory."""
     if name in state.names:
@@ -435,7 +456,7 @@ def _known(draft: _Draft, state: WorkerState, name: str) -> bool:
 
 def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
     if event.pid is not None:
-        draft.pids.add(event.pid)
+        _processes(draft, draft.pids, [event.pid], "pids")
         if event.device and (device := pci_of(event.device)):
             draft.sampled_devices.add(device)
     if _extreme(draft, event.name, event.value) or not _known(draft, state, event.name):
