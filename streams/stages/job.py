@@ -110,7 +110,7 @@ class JobStage:
 
     def _on_window(self, entry: Entry, window: results.Window) -> list[Output]:
         origin = partition_of(window.identity.key.encode("utf-8", "replace"), self._raw_partitions)
-        if self._progress.behind_skip(origin, window.end):
+        if self._progress.behind_skip(origin, window.end) or self._progress.gone_by(origin, window.end):
             return [self._late(entry, window)]
         # Behind the reports that close its window a summary is one sent again after a crash, and known.
         if not self._progress.is_through(window.end, self._closed):

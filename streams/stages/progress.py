@@ -67,6 +67,10 @@ class PartitionProgress:
         """Whether that partition itself has reported the window that ends at ``end``, and nobody in its place."""
         return self._told.get(partition, -1) >= end
 
+    def gone_by(self, partition: int, end: int) -> bool:
+        """Whether only somebody in that partition's place has reported the window so far, however long ago."""
+        return self._told.get(partition, -1) < end <= self._reached.get(partition, -1)
+
     def _lowest(self) -> int | None:
         return min(self._reached.values()) if len(self._reached) >= self._partitions else None
 

@@ -22,9 +22,10 @@ from streams_support import (
 
 from schemas.codec import encode, headers, kind_of
 from schemas.ports import Entry
-from schemas.results import Anomaly, DeadLetter, Progress, Window
+from schemas.results import Anomaly, DeadLetter, Late, Progress, Snapshot, Window
 from streams.config import StreamConfig
 from streams.log.memory import MemoryLog
+from streams.log.partition import partition_of
 from streams.stages.job import JobStage
 from streams.stages.outputs import Output
 
@@ -211,6 +212,30 @@ def test_what_comes_behind_a_skip_is_judged_alike_however_much_is_read_at_once(a
         return msgspec.json.encode(view)
 
     assert ranks(at_once) == ranks(1)
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_what_comes_behind_a_skip_is_late_also_once_its_window_is_closed_until_its_partition_has_told(
+    restored: bool,
+) -> None:
+    rank = 0
+    origin = partition_of(worker("job", rank).key.encode(), PARTITIONS)
+    others = [number for number in range(PARTITIONS) if number != origin]
+    feed = Feed()
+    for number in range(3):
+        feed.add(*(progress(other, number) for other in others), progress(origin, number, skipped=number > 0))
+    assert feed.closed == at(30)
+    if restored:
+        written = msgspec.json.decode(encode(feed.stage.written()), type=Snapshot)
+        feed.stage = JobStage(0, PARTITIONS, StreamConfig())
+        feed.stage.restore(written.state)
+    feed.add(summary(rank, 0), summary(rank, 1), summary(rank, 2))
+    late = [one.record for one in feed.outputs if isinstance(one.record, Late)]
+    assert [one.window_end for one in late] == [at(20), at(30)]
+    # Then it says itself that it is through, and what it sends again is known.
+    feed.add(progress(origin, 2), summary(rank, 1), summary(rank, 2))
+    assert len([one for one in feed.outputs if isinstance(one.record, Late)]) == 2
+    assert feed.stage.held_events == 0
 
 
 def test_a_summary_that_is_sent_again_counts_once() -> None:
