@@ -107,12 +107,14 @@ class Teller:
         self._open = opened
         self._log: Sink | None = None
         self._unsaid: dict[str, MetaAlert] = {}
+        self._left_out = 0
 
     def tell(self, alerts: Sequence[MetaAlert], now: int) -> None:
         """Say these (ns), and what could not be said before. Of each alert only its last word."""
         self._unsaid |= {alert.id: alert for alert in alerts}
         for name in list(self._unsaid)[:-MOST_UNSAID]:
             del self._unsaid[name]
+            self._left_out += 1
         if not self._unsaid:
             return
         try:
@@ -129,3 +131,6 @@ class Teller:
                 raise
         else:
             self._unsaid.clear()
+            if self._left_out:
+                say(f"{self._left_out} alerts of this process were never told: too many waited to be")
+                self._left_out = 0

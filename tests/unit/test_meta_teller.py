@@ -55,7 +55,9 @@ def test_what_an_outage_kept_back_is_said_later_each_with_its_last_word() -> Non
     assert clients.open == 1
 
 
-def test_what_is_kept_back_is_bounded_and_other_failures_are_the_callers() -> None:
+def test_what_is_kept_back_is_bounded_and_counted_and_other_failures_are_the_callers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     clients = Clients()
     clients.away = ValueError("else")
     teller = Teller(clients)
@@ -65,3 +67,6 @@ def test_what_is_kept_back_is_bounded_and_other_failures_are_the_callers() -> No
     clients.away = None
     teller.tell([], 2)
     assert [name for name, _ in clients.told] == [f"{number}" for number in range(9, MOST_UNSAID + 9)]
+    teller.tell([support.meta_alert(id="next")], 3)
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("9 alerts of this process were never told") == 1
