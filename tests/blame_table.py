@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from detection_support import anomaly, at, situation
 
@@ -85,6 +87,11 @@ def stall(start: float = 10) -> Anomaly:
 
 def outside(rank: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("outside_communication", [rank], others(rank), start=start, onset=9, **changes)  # type: ignore[arg-type]
+
+
+def apart(*ranks: int, start: float = 10, unseen: Sequence[int] = ()) -> Anomaly:
+    victims = others(*ranks, *unseen)
+    return anomaly("outside_communication", ranks, victims, start=start, onset=9, unobserved=list(unseen))
 
 
 def printed(*ranks: int, grounds: str = "printed_behind") -> Anomaly:
@@ -228,6 +235,14 @@ TABLE: list[Row] = [
     ("nothing was observed", Reason.NOTHING_OBSERVED, [], [stall()], situation()),
     ("two never came and have no stack, so either may wait for the other", Reason.NOBODY_APART, [], [stall(), waiting("all_in_communication", 2, 5), anomaly("never_enqueued", [2, 5], others(2, 5), start=10, onset=9)], situation()),
     ("a laggard whose stack waits is none", Reason.NOBODY_APART, [], [stall(), anomaly("all_in_communication", [], others(), start=10, onset=9), behind(5)], situation()),
+    ("stacks show one outside, then another that had waited", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), outside(2, start=20), outside(2, start=30), outside(2, start=40)], situation()),
+    ("stacks show one outside, then another of which there was no stack", Reason.SOURCES_DISAGREE, [], [stall(), apart(5, unseen=[2]), outside(2, start=20)], situation()),
+    ("stacks show one outside, then another, then the first again", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), outside(2, start=20), outside(5, start=30)], situation()),
+    ("stacks show one outside, all waiting, then another outside", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), anomaly("all_in_communication", [], others(), start=20, onset=9), outside(2, start=30)], situation()),
+    ("stacks show one outside, then another besides of which there was no stack", Reason.OUTSIDE_COMMUNICATION, [2, 5], [stall(), apart(5, unseen=[2]), apart(2, 5, start=20)], situation()),
+    ("stacks show one outside, then perhaps, then again", Reason.OUTSIDE_COMMUNICATION, [5], [stall(), outside(5), anomaly("perhaps_outside", [], others(5), start=20, onset=9), outside(5, start=30)], situation()),
+    ("stacks show one outside, then another, to which dumps point as well", Reason.SOURCES_DISAGREE, [], [stall(), outside(5), outside(2, start=20), behind(2, start=20)], situation()),
+    ("one prints an error and stands outside, then waits while another stands outside", Reason.SOURCES_DISAGREE, [], [error(5), stall(), outside(5), outside(2, start=20)], situation(living=[5])),
     ("several outside", Reason.NOBODY_APART, [], [stall(), anomaly("several_outside", [], [0, 1, 2, 3], start=10, onset=9)], situation()),
     ("one error of its own", Reason.OWN_ERROR, [6], [error(6), cascade(*others(6))], situation()),
     ("printed before its victims' words", Reason.OWN_ERROR, [6], [cascade(*others(6), onset=11), error(6, 12.5)], situation()),

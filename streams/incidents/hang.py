@@ -23,7 +23,7 @@ def hang(anomalies: list[Anomaly], stalls: list[Anomaly], failures: list[Anomaly
     printed = [one for one in told if one.grounds in PRINTED]
     groups = dumps if dumps and (dumps[-1].suspects or not printed) else printed
     base = Base.of(anomalies, stalls[0], symptom="hang")
-    outside = [one for one in stacks[-1].suspects if one.rank not in _joined(groups)] if stacks else []
+    outside = [one for one in _apart_throughout(stacks) if one.rank not in _joined(groups)]
     behind = _behind(groups[-1], stacks) if groups else []
     gone = _left_early(anomalies, stalls[0]) if stacks or groups else []
     stopped = merged([one for one in before if one.grounds == "process_stopped"][-1:])
@@ -53,7 +53,8 @@ def gainsaid(blamed: set[int | None], anomalies: list[Anomaly], stalls: list[Ano
     its dump for somebody else, though it be not certain for whom.
     """
     told = hang(anomalies, stalls, [])
-    others = ranks_of(told.suspects or merged(stalls if told.reason is Reason.SOURCES_DISAGREE else []))
+    latest = list({(one.detector, one.grounds): one for one in stalls}.values())
+    others = ranks_of(told.suspects or merged(latest if told.reason is Reason.SOURCES_DISAGREE else []))
     others = others or ranks_of(_left_early(anomalies, stalls[0]))
     dumps = [one for one in stalls if one.detector == "collective_laggard" and one.grounds not in PRINTED]
     came = _joined(dumps) | (set(dumps[-1].victims) if dumps and dumps[-1].suspects else set())
@@ -65,6 +66,19 @@ def _waits_on(trouble: Anomaly, stalls: list[Anomaly]) -> bool:
     ranks = ranks_of(trouble.suspects) | set(trouble.victims)
     later = [one for one in stalls if one.detector == "stack_minority" and one.start > trouble.onset]
     return bool(ranks) and any(ranks <= set(one.victims) for one in later)
+
+
+def _apart_throughout(stacks: list[Anomaly]) -> list[Suspect]:
+    """Whom the latest stacks single out, in order of their windows; nobody where earlier ones point at others alone.
+
+    Who has begun a standstill stands still from its onset on. So it is not who was seen waiting while stacks singled
+    somebody out, and who was singled out before is among those of later. Information contradicts nothing: by it, who
+    stood apart may only have had long work to do.
+    """
+    earlier = [one for one in stacks[:-1] if one.suspects and one.severity != "info"]
+    waited = {rank for one in earlier for rank in one.victims}
+    stayed = [suspect for one in stacks[-1:] for suspect in one.suspects if suspect.rank not in waited]
+    return stayed if all(ranks_of(one.suspects) & ranks_of(stayed) for one in earlier) else []
 
 
 def _contradicted(dumps: list[Anomaly], printed: list[Anomaly]) -> bool:
