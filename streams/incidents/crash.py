@@ -28,6 +28,8 @@ from streams.rhythm import Rhythm
 
 LOSSES = frozenset({"cascade", "told_to_end"})
 """Grounds that say whom the failure of another has befallen."""
+EXIT_CODE = "exit_code"
+"""Grounds that say that ranks ended with an exit code and nobody printed why."""
 EXACT_NS = 10 * SECOND
 """A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
 
@@ -346,6 +348,9 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision where nobody is known to have failed of its own."""
     cascades = [one for one in anomalies if one.grounds == "cascade"]
     base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
+    coded = [one for one in anomalies if one.grounds == EXIT_CODE]
+    if coded and not cascades:
+        return exit_codes(coded, anomalies, situation)
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
     reported: set[int | None] = {rank for one in cascades for rank in one.victims}
@@ -354,3 +359,10 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if len(silent) == 1 and silent_of(reported, situation) and len(reported) >= ENOUGH_LOST and waited:
         return base.nobody(Reason.SILENT_ONE)
     return base.nobody(Reason.ONLY_CASCADES)
+
+
+def exit_codes(coded: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """The decision where exit codes are all that tells of a failure; who has lost a peer ends with one as well."""
+    base = Base.of(anomalies, first_of(coded), symptom="crash")
+    survived = all(situation.survived(one, anomalies) for one in coded)
+    return base.nobody(Reason.SURVIVED if survived else Reason.EXIT_CODE)
