@@ -96,6 +96,8 @@ class Feed:
     def look(self, now: int) -> None:
         """Say if the pipeline or a worker has fallen silent, or is back, as of ``now`` (ns)."""
         changed = self._pulse.look(now) if self._pulse is not None else None
+        if changed is not None:
+            self._alerts.pop(changed.id, None)  # It says only what is new: also who falls silent besides.
         for alert in [*([] if changed is None else [changed]), *self._repeated.look(now)]:
             self._alert(alert)
 

@@ -27,6 +27,7 @@ class Pulse:
         self._beats: dict[int, int] = {}
         self._began = began
         self._since: int | None = None
+        self._told: set[int] = set()
 
     @property
     def reached(self) -> int | None:
@@ -41,23 +42,25 @@ class Pulse:
                 self._beats[number] = max(self._beats.get(number, one.time), one.time)
 
     def look(self, now: int) -> MetaAlert | None:
-        """What has changed as of ``now``: the pipeline or part of it has fallen silent, or all of it is heard again."""
+        """What has changed as of ``now``: the pipeline or more of it has fallen silent, or all of it is heard again."""
         heard = {number: max(self._beats.get(number, 0), self._began) for number in self._numbers.values()}
         silent = [number for number, last in heard.items() if now - last >= SILENT_NS]
-        if bool(silent) == (self._since is not None):
+        self._told = {number for number in self._told if now - heard[number] >= SILENT_NS - BEAT_NS}
+        if set(silent) <= self._told and bool(silent) == (self._since is not None):
             return None
         if silent:
             last = min(heard[number] for number in silent)
             # Those that fell silent with the first are told with it.
-            silent = [number for number, at in heard.items() if at <= last + BEAT_NS]
-            self._since = last
+            silent = [number for number, at in heard.items() if at <= last + BEAT_NS or number in silent]
+            self._told |= set(silent)
+            self._since = last if self._since is None else self._since
             numbers = f"partition{'s' if len(silent) > 1 else ''} {rank_ranges(silent)}"
             which = "all partitions" if len(silent) == len(heard) else numbers
             text = (
                 f"the pipeline is silent: of {which} no window was closed since {moment(last)}, "
                 f"{(now - last) // (60 * SECOND)} minutes ago; what happens in jobs is not seen"
             )
-            return _alert(last, now, text, firing=True)
+            return _alert(self._since, now, text, firing=True)
         since, self._since = self._since or now, None
         return _alert(
             since, now, f"the pipeline is back: windows are closed up to {moment(self.reached or now)}", firing=False

@@ -54,6 +54,20 @@ def test_one_partition_of_many_is_missed() -> None:
     assert "of partition 2 no window was closed since" in said
 
 
+def test_one_that_falls_silent_later_is_told_too_as_the_same_alert() -> None:
+    pulse = Pulse(3, T0)
+    for minute in range(10):
+        beats(pulse, minute, 0, *([1] if minute < 4 else []))
+        said = looked(pulse, minute)
+        if minute == 5:
+            assert "of partition 2 no window" in said
+        else:
+            assert ("of partitions 1-2 no window" in said) == (minute == 8)
+    beats(pulse, 10, 0, 1, 2)
+    assert looked(pulse, 10).startswith("resolved")
+    assert looked(pulse, 11) == ""
+
+
 def test_those_that_fall_silent_with_the_first_are_told_with_it() -> None:
     pulse = Pulse(3, T0)
     beats(pulse, 1, 0)
