@@ -241,6 +241,8 @@ SCENES = [row for row in TABLE if row[1] is not Reason.PENDING_PEERS]
 GROWS = (Reason.MEMORY_GROWS, Reason.MEMORY_OF_ALL_GROWS)
 # Whether what was caught is why peers are lost is decided by when they are.
 DATED = (*GROWS, Reason.CAUGHT)
+# Somebody's silence decides, or is a reason to doubt: who is silent may be who is lost, and no victim.
+OF_SILENCE = (Reason.SILENT_ONE, Reason.SILENT_BEFORE, Reason.LOST_AS_WELL, Reason.VANISHED)
 CRASHES = [row for row in SCENES if row[3][0].symptom in ("hang", "crash", "memory") and row[1] not in DATED]
 
 
@@ -249,17 +251,18 @@ CRASHES = [row for row in SCENES if row[3][0].symptom in ("hang", "crash", "memo
 def test_a_victims_cascade_never_changes_the_suspects(
     row: Row, victims: set[int], window: int, data: st.DataObject
 ) -> None:
-    name, _, suspects, anomalies, known = row
+    name, reason, suspects, anomalies, known = row
     heard = {rank for one in anomalies for rank in (*one.victims, *(suspect.rank for suspect in one.suspects))}
-    # Where one is silent it may be who is lost, and no victim.
-    victims = victims & heard if "silent" in name or name.endswith("say nothing") else victims
+    victims = victims & heard if reason in OF_SILENCE or "silent" in name else victims
     # What stacks show once peers are lost does not count, so these are lost after a second look at the standstill.
     looks = [one.end for one in anomalies if one.detector == "stack_minority" and one.end > anomalies[0].end]
     since = (max([min(one.onset for one in anomalies), *looks]) - at(0)) // SECOND
     more = cascade(*sorted(victims - set(suspects)), start=max(window * 10, since), text="another")
     # The first anomaly opens the incident; a cascade of the same windows may come before or after it.
     place = data.draw(st.integers(1, len(anomalies)))
-    assert named(decide([*anomalies[:place], more, *anomalies[place:]], known)) == suspects
+    found = named(decide([*anomalies[:place], more, *anomalies[place:]], known))
+    # Where not all were heard an early loss may be of one of those: a reason to doubt, and none to name another.
+    assert found == suspects or (not found and known.members.keys() - heard)
 
 
 LATER_ERRORS = (

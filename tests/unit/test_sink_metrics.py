@@ -15,7 +15,7 @@ from streams.log import kafka_group
 from streams.log.kafka_group import KafkaGroup
 from streams.log.kafka_settings import KafkaSettings
 
-DECLARED = ("LAG", "ENTRIES", "ROWS", "RETRIES", "GONE", "HELD")
+DECLARED = ("WAITING", "LAG", "ENTRIES", "ROWS", "RETRIES", "GONE", "HELD")
 
 
 class Standing:
@@ -28,7 +28,7 @@ class Standing:
 
 def collector(lags: dict[tuple[str, int], int]) -> SinkMetrics:
     sink: LiveSink = Standing()  # type: ignore[assignment]
-    return SinkMetrics(sink, lambda: lags, lambda: 6)
+    return SinkMetrics(lambda: sink, lambda: True, lambda: lags, lambda: 6)
 
 
 @pytest.mark.parametrize("lags", [{}, {("windows", 1): 7, ("incidents", 0): 0}])
