@@ -58,9 +58,7 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` is the latest iteration's time, or when a checkpoint or evaluation behind it was over.
-
-    ``silence`` is how long ago that is at the window's end.
+    """``since`` is the latest iteration's time, ``silence`` how long ago that is at the window's end.
 
     Before the first iteration, ``since`` is the latest line's time; there is no ``iteration``, and no ``step`` (0).
     """
@@ -176,19 +174,17 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule, now:
     clock = view.clock
     if clock.time is None or clock.step_ns is None:
         return None
-    # No iteration was to be expected before a checkpoint or evaluation was over.
-    since = max(clock.time, min(view.resumed or 0, now))
-    silence = now - since
+    silence = now - clock.time
     if silence < silence_ns(clock, rule):
         return None
     stall = Stall(
-        since=since,
+        since=clock.time,
         silence=silence,
         step=clock.step_ns,
         iteration=clock.iteration,
         phase=view.phase,
         critical=silence >= rule.critical_s * SECOND,
-        settled=since + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
+        settled=clock.time + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
     )
     warm = clock.told > rule.warm_up_steps
     quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND

@@ -192,12 +192,6 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 return dominant
         return max(phases, key=lambda phase: (phases[phase], phase), default="")
 
-    @cached_property
-    def resumed(self) -> int | None:
-        """When a rank that trains last said that a checkpoint or evaluation was over, or trained again after one."""
-        told = (self.turned.get(rank) for rank, phase in self.phases.items() if phase == TRAIN)
-        return max((time for time in told if time is not None), default=None)
-
     def _phase_of(self, rank: int) -> str:
         phase = self.phases[rank]
         if phase in QUIET_PHASES and (self.clock.time or 0) > self.turned.get(rank, self.first) + QUIET_NS:

@@ -38,11 +38,6 @@ def cascade(*victims: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("cascade", [], victims, start=start, subject="cascade", **changes)  # type: ignore[arg-type]
 
 
-def coded(onset: float = 12) -> Anomaly:
-    """Ends with an exit code that nothing explains."""
-    return anomaly("exit_code", start=onset // 10 * 10, onset=onset, subject="coded", precision_ns=10**9)
-
-
 def unplaced(onset: float = 12, template: str = "u", **changes: object) -> Anomaly:
     values: dict[str, object] = {"templates": [template], "area": "code", "subject": template}
     return anomaly("unplaced_error", start=onset // 10 * 10, onset=onset, **(values | changes))  # type: ignore[arg-type]
@@ -224,7 +219,6 @@ TABLE: list[Row] = [
     ("one prints an error, lives on without a word, and the job stands still for a minute", Reason.OWN_ERROR, [3], [error(3), stall(start=20), stall(start=80)], situation(living=[3])),
     ("one prints an error, lives on without a word, and the job has just come to stand still", Reason.PENDING_PEERS, [], [error(3), stall(start=20)], situation(living=[3])),
     ("one prints an error, speaks on, and the job stands still for a minute", Reason.PENDING_PEERS, [], [error(3), stall(start=20), stall(start=80)], situation(living=[3], spoke={3: Rhythm(at(60))})),
-    ("one prints an error, lives on, and one of its peers loses another", Reason.PENDING_PEERS, [], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(20)})),
     ("one prints an error, lives on, and most of its peers lose it", Reason.OWN_ERROR, [2], [error(2), cascade(*others(2, 7), start=20)], situation(living=[2], watched={2: at(20)})),
     ("one prints an error, its end is told in that window, and one of its peers loses it", Reason.OWN_ERROR, [2], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(10)}, exited={2: at(15)})),
     ("one prints an error, lives on, and stands outside while all others wait", Reason.OWN_ERROR, [5], [error(5), stall(), outside(5)], situation(living=[5])),
@@ -358,16 +352,6 @@ TABLE: list[Row] = [
     ("a node reports a fault and nothing else is seen", Reason.NODE_FAULT, [], [fault(None)], situation()),
     ("a node reports a fault and iterations go on", Reason.SURVIVED, [], [fault(None)], situation(iterated=at(19))),
     ("the window has only just closed", Reason.PENDING_PEERS, [], [error(6)], situation(now=20)),
-    ("exit codes are all that is known", Reason.EXIT_CODE, [], [coded()], situation()),
-    ("an exit code, and others were told to end", Reason.EXIT_CODE, [], [coded(), TOLD], situation()),
-    ("exit codes, and nothing comes any more", Reason.EXIT_CODE, [], [coded(), stall()], situation()),
-    ("exit codes, and iterations go on", Reason.SURVIVED, [], [coded()], situation(iterated=at(60))),
-    ("exit codes end a job that long stood still", Reason.NOTHING_OBSERVED, [], [stall(), coded(500)], situation(now=600)),
-    ("exit codes, and a stack tells", Reason.OUTSIDE_COMMUNICATION, [5], [coded(), stall(), outside(5)], situation()),
-    ("exit codes, and then an error is seen", Reason.OWN_ERROR, [6], [coded(), error(6, 13), cascade(*others(6))], situation()),
-    ("exit codes, and one dies", Reason.OWN_DEATH, [5], [coded(), anomaly("own_death", [5], start=10, onset=13), TOLD], situation()),
-    ("exit codes, and peers are lost", Reason.ONLY_CASCADES, [], [coded(), cascade(*others())], situation()),
-    ("a node reports a fault, then exit codes", Reason.NODE_FAULT, [], [fault(None), coded()], situation()),
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("cascades, and iterations go on", Reason.SURVIVED, [], [cascade(*others(3))], situation(iterated=at(19))),
     ("an error after its own loss, in a window before", Reason.ONLY_CASCADES, [], [cascade(2, onset=11), error(2, 25)], situation()),

@@ -119,8 +119,8 @@ def stuck_saving(rank: int = 3, until: int = 170, load: tuple[float, float] = FR
     return script
 
 
-def evaluating(pause: int = 90, said: str = "Running Evaluation", done: str = "") -> Script:
-    """An evaluation of a minute and a half after iteration 40; the first step behind what says ``done`` is long."""
+def evaluating(pause: int = 90, said: str = "Running Evaluation") -> Script:
+    """An evaluation of a minute and a half after iteration 40."""
     script = Script("job")
     script.start(RANKS)
     script.train(RANKS, 1, 40)
@@ -128,8 +128,6 @@ def evaluating(pause: int = 90, said: str = "Running Evaluation", done: str = ""
         script.log(worker("job", rank), 41.0, said)
     life = Life(script).measured(0, 41, BUSY).measured(44, 44 + pause, BUSY)
     life.seen(range(50, 40 + pause, 10), EVALUATING, {1: WAITING})
-    for rank in range(RANKS) if done else ():
-        script.log(worker("job", rank), 37.5 + pause, done)
     script.train(RANKS, 41, 70, zero=pause + 3)
     life.measured(44 + pause, 75 + pause, BUSY)
     return script
@@ -227,7 +225,6 @@ QUIET: dict[str, Callable[[], Script]] = {
     "all save and hardly do a thing": lambda: saving(one=False, load=(1.0, 12.0)),
     "evaluation": evaluating,
     "evaluation, by a bar": lambda: evaluating(said="Evaluating:   0%|          | 0/500 [00:00<?, ?it/s]"),
-    "evaluation that is said to be done": lambda: evaluating(done="evaluation done: val_loss 2.31"),
     "shutdown": ending,
     "shutdown by the last iteration": lambda: ending("", 500),
     "shutdown of Megatron": lambda: ending("[exiting program at iteration 40] datetime: 2026-11-29 18:11:20 "),

@@ -28,8 +28,6 @@ from streams.rhythm import Rhythm
 
 LOSSES = frozenset({"cascade", "told_to_end"})
 """Grounds that say whom the failure of another has befallen."""
-EXIT_CODE = "exit_code"
-"""Grounds that say that ranks ended with an exit code and nobody printed why."""
 EXACT_NS = 10 * SECOND
 """A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
 
@@ -145,14 +143,11 @@ def _silent_before(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anom
 def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether peers have lost who failed.
 
-    Most of them must have where it printed an error and its process is seen to live on, or it waits with them: it may
-    have caught that, and what some of them print has other causes.
+    Most of them must have where it lives on and is seen to wait with them: what some of them print has other causes.
     """
     lost = {rank for one in anomalies if one.grounds in LOSSES for rank in one.victims}
     ranks = ranks_of(cause.suspects)
-    looked_at = {rank for rank, time in situation.watched.items() if time and rank not in situation.exited}
-    may_have_caught = cause.grounds == "own_error" and ranks <= looked_at
-    if not ranks <= set(situation.living) or not (may_have_caught or _waits(cause, anomalies)):
+    if not ranks <= set(situation.living) or not _waits(cause, anomalies):
         return bool(lost)
     others = situation.members.keys() - ranks
     return 2 * len(others & lost) > len(others)
@@ -348,9 +343,6 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision where nobody is known to have failed of its own."""
     cascades = [one for one in anomalies if one.grounds == "cascade"]
     base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
-    coded = [one for one in anomalies if one.grounds == EXIT_CODE]
-    if coded and not cascades:
-        return exit_codes(coded, anomalies, situation)
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
     reported: set[int | None] = {rank for one in cascades for rank in one.victims}
@@ -359,10 +351,3 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if len(silent) == 1 and silent_of(reported, situation) and len(reported) >= ENOUGH_LOST and waited:
         return base.nobody(Reason.SILENT_ONE)
     return base.nobody(Reason.ONLY_CASCADES)
-
-
-def exit_codes(coded: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Decision:
-    """The decision where exit codes are all that tells of a failure; who has lost a peer ends with one as well."""
-    base = Base.of(anomalies, first_of(coded), symptom="crash")
-    survived = all(situation.survived(one, anomalies) for one in coded)
-    return base.nobody(Reason.SURVIVED if survived else Reason.EXIT_CODE)

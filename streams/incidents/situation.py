@@ -17,9 +17,7 @@ QUIET_WINDOWS = 6
 """For so many windows what was found stands while nothing more is heard of it."""
 ONE_LOOK = 5
 """What a single look at a job found, as traced steps and profiles, stands for so many times as long."""
-_MAY_PASS = frozenset(
-    {"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", "exit_code"}
-)
+_MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault"})
 """Grounds of what a job may live through."""
 
 
