@@ -7,6 +7,8 @@ stopped by it, and a rank that outlives another did not fail first for certain.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 import msgspec
 
 from schemas.results import Anomaly, Suspect
@@ -121,7 +123,7 @@ def _caught(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], s
     by_then = latest(cause) + situation.window_ns
     soon = {rank for one in anomalies if one.grounds in LOSSES and one.onset <= by_then for rank in one.victims}
     others = situation.members.keys() - ranks
-    if 2 * len(others & soon) > len(others):
+    if _most(soon, others):
         return False
     kinds = {suspect.kind for one in failures for suspect in one.suspects if suspect.rank in ranks}
     lived = [situation.watched.get(-1 if rank is None else rank, 0) for rank in ranks]
@@ -136,8 +138,8 @@ def _silent_before(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anom
     others = situation.members.keys() - ranks_of([*cause.suspects, *merged(failures)])
     told = {rank for one in anomalies if one.grounds in LOSSES for rank in one.victims}
     gone = [rank for rank in situation.lapsed if rank in others - told and situation.seen[rank] < earliest(cause)]
-    later = [rank for rank in others if situation.seen.get(rank, 0) > latest(cause)]
-    return bool(gone) and 2 * len(later) > len(others)
+    later = {rank for rank in others if situation.seen.get(rank, 0) > latest(cause)}
+    return bool(gone) and _most(later, others)
 
 
 def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
@@ -149,8 +151,12 @@ def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> 
     ranks = ranks_of(cause.suspects)
     if not ranks <= set(situation.living) or not _waits(cause, anomalies):
         return bool(lost)
-    others = situation.members.keys() - ranks
-    return 2 * len(others & lost) > len(others)
+    return _most(lost, situation.members.keys() - ranks)
+
+
+def _most(found: AbstractSet[int | None], others: AbstractSet[int | None]) -> bool:
+    """Whether more than half of the others are among those found."""
+    return 2 * len(others & found) > len(others)
 
 
 def _waits(cause: Anomaly, anomalies: list[Anomaly]) -> bool:
