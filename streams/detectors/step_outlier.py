@@ -200,28 +200,16 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
     ) -> Anomaly:
         """What is said of those that are ``slow`` since about one time, among all that are."""
         config = self.config
-        case = Case(
-            view=view,
-            tables=self._tables,
-            key=key,
-            slow=slow,
-            more=more,
-            known=self.state.slow[key],
-            steps=config.steps,
-            step_ns=step,
-            bounds=config.bounds,
-            crowd=config.rotating,
-            others=[one.rank for one in all_slow if one not in slow],
-        )
+        case = self._case(view, key, slow, all_slow, more, step)
         grounds = grounds_of(case)
         named = [one for one in slow if one.rank not in case.waiting] if grounds in SINGLED_OUT else []
         ranks = {one.rank for one in all_slow}
         mates = [one for one in case.replica if one.rank not in ranks] if grounds == "slow_replica" else []
         shown = [*named, *mates]
-        first = self.state.slow[key].first([one.rank for one in named or slow])
+        known = self.state.slow[key]
+        first = known.first([one.rank for one in named or slow])
         impact = max(one.cost(config.steps) for one in named or slow) / step
         worst = max(named or slow, key=lambda one: (one.middle(one.ratios, config.steps), -one.rank))
-        known = self.state.slow[key]
         later = known.first(case.ranks) is not known.first([one.rank for one in all_slow])
         return self.anomaly(
             window,
@@ -240,6 +228,24 @@ class StepOutlier(JobDetector[StepOutlierConfig, StepOutlierState]):
             suspects=[self._suspect(view, key, one, step) for one in sorted(shown, key=lambda one: one.rank)],
             victims=sorted(set(view.members) - ranks - {one.rank for one in mates}),
             metric=timer_of(key),
+        )
+
+    def _case(
+        self, view: AttemptView, key: str, slow: list[Standing], all_slow: list[Standing], more: int, step: int
+    ) -> Case:
+        """What grounds are asked of: those that are ``slow`` since about one time, with what is known of them."""
+        return Case(
+            view=view,
+            tables=self._tables,
+            key=key,
+            slow=slow,
+            more=more,
+            known=self.state.slow[key],
+            steps=self.config.steps,
+            step_ns=step,
+            bounds=self.config.bounds,
+            crowd=self.config.rotating,
+            others=[one.rank for one in all_slow if one not in slow],
         )
 
     def _shifted_place(

@@ -11,16 +11,13 @@ from schemas import events, results
 from schemas.identity import Identity
 from schemas.ids import stable_id
 from schemas.jobs import JobDescription
-from schemas.measures import is_blank
 from streams.bounds import take_layout
 from streams.config import StreamConfig
-from streams.failed_reads import Read, failed_reads, read_of
-from streams.hardware import HardwareWatch, WatchState
+from streams.hardware import WatchState
 from streams.job_description import described_by, merged_description, with_layout
 from streams.lines.devices import device_of, pci_of
 from streams.lines.facts import Facts, facts_of_all
 from streams.lines.fatal import fatal_of, follow
-from streams.lines.iterations.reading import Reading
 from streams.lines.iterations.report import Report
 from streams.lines.launcher import exits_of
 from streams.lines.layout import layout_of
@@ -30,8 +27,10 @@ from streams.lines.watchdog import TELLING
 from streams.stacks import spans_of, telling
 from streams.stages import node
 from streams.stages.alerts import Alerts
-from streams.stages.columns import Point, Reached, Timed, gauges_of, series_of
+from streams.stages.columns import Reached, Timed
 from streams.stages.fatals import Fatals
+from streams.stages.measured import Measured
+from streams.stages.signatures import Signatures
 from streams.stages.sketches import Sketches
 from streams.stages.stop_words import StopWords, StopWordsState
 from streams.stages.tail import tail_of
@@ -41,9 +40,6 @@ from streams.switches import path_of_address
 
 T = TypeVar("T")
 
-EXTREME = 1e300
-"""Beyond this sums overflow; such a sample is counted and left out."""
-MOST_NAMES = 512
 MOST_DEVICES = 64
 LONGEST_SWITCH = 256
 MOST_EXITS = 16_384
@@ -70,38 +66,12 @@ class WorkerState(msgspec.Struct, kw_only=True):
     detectors: dict[str, msgspec.Raw] = {}
 
 
-class _Signature:
-    """Lines of one shape being counted, in order of time."""
-
-    def __init__(self, facts: Facts, event: events.Log) -> None:
-        self.facts = facts
-        self.count = 1
-        self.first = self.last = event.time
-        self.example = event.text[:500]
-
-    @property
-    def counted(self) -> results.SignatureCount:
-        return results.SignatureCount(
-            signature=self.facts.signature,
-            masked=self.facts.masked,
-            predefined=self.facts.predefined,
-            chatter=self.facts.chatter,
-            count=self.count,
-            first=self.first,
-            last=self.last,
-            example=self.example,
-        )
-
-
 class _Draft:
     """A window being summed up."""
 
-    def __init__(self, state: WorkerState) -> None:
-        self.hardware = HardwareWatch(state.hardware)
-        self.failed_reads: frozenset[Read] = frozenset()
-        self.signatures: dict[str, _Signature] = {}
-        self.points: dict[str, list[Point]] = {}
-        self.gauges: dict[tuple[str, str], list[events.Metric]] = {}
+    def __init__(self, state: WorkerState, config: StreamConfig) -> None:
+        self.measured = Measured(state.names, state.hardware)
+        self.signatures = Signatures(config.signatures_per_window)
         self.fatals = Fatals()
         self.watched = Watched()
         self.timed = Timed()
@@ -146,10 +116,13 @@ def summarise(
     ``known`` are the facts of the log lines among them, in order, where somebody has asked for them before.
     Returns the summary, without drifts, and the events stamped with phase, iteration and signature.
     """
-    draft = _Draft(state)
+    draft = _Draft(state, config)
     logs = [event for event in ordered if isinstance(event, events.Log)]
     facts = facts_of_all([event.text for event in logs]) if known is None else known
-    _count_lines(draft, logs, facts, config)
+    draft.log_records = len(logs)
+    draft.last_log = logs[-1].time if logs else None
+    for event, fact in zip(logs, facts, strict=True):
+        draft.signatures.take(event, fact)
     stamped = _taken(draft, identity, state, ordered, facts)
     return _summary(draft, identity, state, stamped, window * config.window_ns, config), stamped
 
@@ -157,13 +130,9 @@ def summarise(
 def _summary(
     draft: _Draft, identity: Identity, state: WorkerState, stamped: list[events.Event], start: int, config: StreamConfig
 ) -> results.Window:
-    signatures = [draft.signatures[key].counted for key in sorted(draft.signatures)]
+    signatures = list(draft.signatures.counted())
     spans = spans_of(draft.stacks)
     kept = telling(spans)
-    reached = draft.reached.states()
-    operations = draft.timed.columns()
-    timelines = draft.timelines.kept()
-    sketches = draft.sketches.kept()
     return results.Window(
         id=stable_id("window", identity.key, identity.attempt, start, config.hash),
         identity=identity,
@@ -186,8 +155,8 @@ def _summary(
         announced=sorted(draft.announced),
         signatures=signatures,
         tail=tail_of(stamped, signatures),
-        series=[series_of(name, points) for name, points in sorted(draft.points.items())],
-        gauge_columns=gauges_of(draft.gauges),
+        series=draft.measured.series(),
+        gauge_columns=draft.measured.gauges(),
         stacks=[spans[at] for at in kept],
         fatals=draft.fatals.kept,
         exits=draft.exits,
@@ -195,15 +164,16 @@ def _summary(
         stops=draft.stops.found,
         launcher=draft.stops.launcher,
         finished=draft.finished,
-        collectives=[*reached, *draft.watched.states(identity)],
-        operations=operations,
-        timelines=timelines,
-        hardware=draft.hardware.changes,
-        sketches=sketches,
+        collectives=[*draft.reached.states(), *draft.watched.states(identity)],
+        operations=draft.timed.columns(),
+        timelines=draft.timelines.kept(),
+        hardware=draft.measured.hardware.changes,
+        sketches=draft.sketches.kept(),
         described=with_layout(draft.described, draft.layout, draft.world_size),
         alerts=draft.alerts.kept,
         switch=draft.switch,
         shifted_ns=draft.shifted_ns,
+        # Last: parts know what they left out once they have been asked for what they keep.
         dropped=_dropped(draft, stacks=len(spans) - len(kept)),
     )
 
@@ -214,15 +184,16 @@ def _dropped(draft: _Draft, *, stacks: int) -> dict[str, int]:
         "alerts": draft.alerts.left_out,
         "awaited sends": draft.reached.left_out,
         "fatals": draft.fatals.left_out,
-        "hardware": draft.hardware.left_out,
+        "hardware": draft.measured.hardware.left_out,
         "operations": draft.timed.left_out,
         "profiles": draft.sketches.left_out,
+        "signatures": draft.signatures.left_out,
         "stacks": stacks,
         "timelines": draft.timelines.left_out,
         "watchdog groups": draft.watched.left_out,
         "watchdog operations": draft.watched.operations_left_out,
     }
-    dropped = draft.dropped | {reason: count for reason, count in left_out.items() if count}
+    dropped = {**draft.dropped, **draft.measured.left_out, **{one: count for one, count in left_out.items() if count}}
     return dict(sorted(dropped.items()))
 
 
@@ -232,8 +203,7 @@ def _taken(
     """Take the events in, in order; returns them stamped."""
     replace = msgspec.structs.replace
     of_log = iter(known)
-    samples = (event for event in ordered if isinstance(event, events.Metric))
-    draft.failed_reads = failed_reads(samples, draft.hardware.shown_last)
+    draft.measured.look_ahead(event for event in ordered if isinstance(event, events.Metric))
     stamped: list[events.Event] = []
     for event in ordered:
         if not isinstance(event, events.Log):
@@ -262,7 +232,7 @@ def _taken(
 def _take(draft: _Draft, state: WorkerState, event: events.Event) -> None:
     match event:
         case events.Metric():
-            _metric(draft, state, event)
+            _metric(draft, event)
         case events.Stack():
             draft.stacks.append(event)
         case events.Collective():
@@ -362,12 +332,12 @@ def _readings(draft: _Draft, state: WorkerState, event: events.Log, report: Repo
             draft.iteration, draft.iteration_time = iteration, event.time
             draft.iteration_within_ns = event.precision_ns if event.time_source == "inferred" else 0
             state.iteration = iteration
-        _points(draft, state, event, iteration, report.readings)
+        draft.measured.read(report.readings, iteration, event.time)
     elif report.place == "present":
         if state.iteration is None:
             _drop(draft, "readings before the first iteration")
         else:
-            _points(draft, state, event, state.iteration, report.readings)
+            draft.measured.read(report.readings, state.iteration, event.time)
 
 
 def _fatal(draft: _Draft, state: WorkerState, event: events.Log, facts: Facts) -> bool:
@@ -391,39 +361,6 @@ def _reached(state: WorkerState, event: events.Log, report: Report) -> int | Non
     return report.iteration
 
 
-def _points(draft: _Draft, state: WorkerState, event: events.Log, iteration: int, readings: list[Reading]) -> None:
-    for reading in readings:
-        if _extreme(draft, reading.name, reading.value) or not _known(draft, state, reading.name):
-            continue
-        draft.points.setdefault(reading.name, []).append(
-            Point(iteration, event.time, reading.value, reading.nonfinite, reading.unit)
-        )
-
-
-def _count_lines(draft: _Draft, logs: list[events.Log], known: list[Facts], config: StreamConfig) -> None:
-    draft.log_records = len(logs)
-    draft.last_log = logs[-1].time if logs else None
-    signatures = draft.signatures
-    for event, facts in zip(logs, known, strict=True):
-        counted = signatures.get(facts.signature)
-        if counted is not None:
-            counted.count += 1
-            counted.last = event.time
-        # What is predefined has as much room again, so that no flood of other lines keeps it out.
-        elif len(signatures) < config.signatures_per_window * (2 if facts.predefined else 1):
-            signatures[facts.signature] = _Signature(facts, event)
-        else:
-            _drop(draft, "signatures")
-
-
-def _extreme(draft: _Draft, name: str, value: float | None) -> bool:
-    """Whether a value is beyond what sums can hold; it is counted and left out."""
-    extreme = value is not None and abs(value) > EXTREME
-    if extreme:
-        _drop(draft, f"extreme.{name}")
-    return extreme
-
-
 def _drop(draft: _Draft, reason: str) -> None:
     draft.dropped[reason] = draft.dropped.get(reason, 0) + 1
 
@@ -443,44 +380,12 @@ def _layout(draft: _Draft, told: Mapping[str, int]) -> None:
         draft.dropped["layout"] = draft.dropped.get("layout", 0) + left_out
 
 
-def _known(draft: _Draft, state: WorkerState, name: str) -> bool:
-    """Whether the metric is one of the worker's first so many; what invents names must not fill the memory."""
-    if name in state.names:
-        return True
-    if len(state.names) >= MOST_NAMES:
-        _drop(draft, "metric names")
-        return False
-    state.names.append(name)
-    return True
-
-
-def _metric(draft: _Draft, state: WorkerState, event: events.Metric) -> None:
+def _metric(draft: _Draft, event: events.Metric) -> None:
     if event.pid is not None:
         _processes(draft, draft.pids, [event.pid], "pids")
         if event.device and (device := pci_of(event.device)):
             draft.sampled_devices.add(device)
-    if _extreme(draft, event.name, event.value) or not _known(draft, state, event.name):
-        return
-    if event.iteration is not None:
-        point = Point(event.iteration, event.time, event.value, event.nonfinite, event.unit)
-        draft.points.setdefault(event.name, []).append(point)
-    elif event.value is None:
-        _drop(draft, f"nonfinite.{event.name}")
-    elif is_blank(event.name, event.value, event.unit):
-        _drop(draft, f"blank.{event.name}")
-    elif event.value == 0 and read_of(event) in draft.failed_reads:
-        _drop(draft, f"failed read.{event.name}")
-    elif (sample := draft.hardware.take(event)) is not None:
-        _gauge(draft, sample)
-
-
-def _gauge(draft: _Draft, sample: events.Metric) -> None:
-    """Take in a sample; one name in two units is two metrics, of which the window tells the latter."""
-    found = draft.gauges.setdefault((sample.name, sample.device or ""), [])
-    if found and found[-1].unit != sample.unit:
-        draft.dropped[f"unit.{sample.name}"] = draft.dropped.get(f"unit.{sample.name}", 0) + len(found)
-        found.clear()
-    found.append(sample)
+    draft.measured.take(event)
 
 
 def group_by_worker(items: list[tuple[Identity, Any]]) -> dict[tuple[str, str, str], list[tuple[Identity, Any]]]:

@@ -15,7 +15,7 @@ from streams.detectors.no_iteration import NoIteration
 from streams.driver import Driver
 from streams.log.memory import MemoryLog
 from streams.snapshots import FileSnapshots, MemorySnapshots, SnapshotError
-from streams.stages.worker import EXTREME
+from streams.stages.measured import EXTREME
 from streams.view import AttemptView
 
 
