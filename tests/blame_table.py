@@ -38,6 +38,10 @@ def cascade(*victims: int, start: float = 10, **changes: object) -> Anomaly:
     return anomaly("cascade", [], victims, start=start, subject="cascade", **changes)  # type: ignore[arg-type]
 
 
+def told_to_end(*victims: int) -> Anomaly:
+    return anomaly("told_to_end", [], victims, start=10, onset=13, subject="told")
+
+
 def unplaced(onset: float = 12, template: str = "u", **changes: object) -> Anomaly:
     values: dict[str, object] = {"templates": [template], "area": "code", "subject": template}
     return anomaly("unplaced_error", start=onset // 10 * 10, onset=onset, **(values | changes))  # type: ignore[arg-type]
@@ -142,7 +146,7 @@ def port_down() -> Anomaly:
 
 ALIKE = anomaly("own_error", list(range(RANKS)), start=10, templates=["a"], area="configuration")
 KILLED = anomaly("own_death", [4], start=10, onset=12, subject="killed")
-TOLD = anomaly("told_to_end", [], [3, 5], start=10, onset=13, subject="told")
+TOLD = told_to_end(3, 5)
 
 ON_DEVICE = msgspec.structs.replace(
     anomaly("memory_growth_of_device", start=10),
@@ -219,6 +223,13 @@ TABLE: list[Row] = [
     ("one prints an error, lives on without a word, and the job stands still for a minute", Reason.OWN_ERROR, [3], [error(3), stall(start=20), stall(start=80)], situation(living=[3])),
     ("one prints an error, lives on without a word, and the job has just come to stand still", Reason.PENDING_PEERS, [], [error(3), stall(start=20)], situation(living=[3])),
     ("one prints an error, speaks on, and the job stands still for a minute", Reason.PENDING_PEERS, [], [error(3), stall(start=20), stall(start=80)], situation(living=[3], spoke={3: Rhythm(at(60))})),
+    ("one prints an error, lives on, and one of its peers loses another", Reason.PENDING_PEERS, [], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(20)})),
+    ("one prints an error, lives on, one of its peers loses another, and the job is cancelled a minute later", Reason.PENDING_PEERS, [], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(70)}, ended=at(72))),
+    ("one prints an error, some of its peers lose it, and the job is cancelled at once", Reason.OWN_ERROR, [2], [error(2), cascade(0, 1, 3)], situation(living=[2], watched={2: at(20)}, ended=at(15))),
+    ("one prints an error, nobody loses it, and the job is cancelled at once", Reason.PENDING_PEERS, [], [error(2)], situation(living=[2], watched={2: at(20)}, ended=at(15))),
+    ("one prints an error, lives on, and launchers tell most of its peers to end", Reason.PENDING_PEERS, [], [error(2), cascade(0), told_to_end(*others(0, 2, 6, 7))], situation(living=[2], watched={2: at(20)})),
+    ("one prints an error, lives on, and most of its peers that were not told to end lose it", Reason.OWN_ERROR, [2], [error(2), cascade(0, 7), told_to_end(*others(0, 2, 6, 7))], situation(living=[2], watched={2: at(20)})),
+    ("one prints an error, is seen no more, and launchers tell its peers to end", Reason.OWN_ERROR, [2], [error(2), told_to_end(*others(2))], situation(watched={2: at(10)})),
     ("one prints an error, lives on, and most of its peers lose it", Reason.OWN_ERROR, [2], [error(2), cascade(*others(2, 7), start=20)], situation(living=[2], watched={2: at(20)})),
     ("one prints an error, its end is told in that window, and one of its peers loses it", Reason.OWN_ERROR, [2], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(10)}, exited={2: at(15)})),
     ("one prints an error, lives on, and stands outside while all others wait", Reason.OWN_ERROR, [5], [error(5), stall(), outside(5)], situation(living=[5])),

@@ -145,13 +145,26 @@ def _silent_before(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anom
 def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether peers have lost who failed.
 
-    Most of them must have where it lives on and is seen to wait with them: what some of them print has other causes.
+    Most of them must have where it lives on and may have caught its error, or is seen to wait with them: what some of
+    them print has other causes. Whom launchers have told to end speaks neither way there: those act on ends of others.
     """
-    lost = {rank for one in anomalies if one.grounds in LOSSES for rank in one.victims}
+    lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
+    told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims} - lost
     ranks = ranks_of(cause.suspects)
-    if not ranks <= set(situation.living) or not _waits(cause, anomalies):
-        return bool(lost)
-    return _most(lost, situation.members.keys() - ranks)
+    if not ranks <= set(situation.living) or not (_may_have_caught(cause, situation) or _waits(cause, anomalies)):
+        return bool(lost | told)
+    return _most(lost, situation.members.keys() - ranks - told)
+
+
+def _may_have_caught(cause: Anomaly, situation: Situation) -> bool:
+    """Whether it is an error of a process that is looked at and whose end is not known.
+
+    Not where the attempt was ended within a window of the error: then nobody could see it live on, nor most peers lose
+    it.
+    """
+    looked_at = {rank for rank, time in situation.watched.items() if time and rank not in situation.exited}
+    at_once = situation.ended is not None and situation.ended <= latest(cause) + situation.window_ns
+    return cause.grounds == "own_error" and ranks_of(cause.suspects) <= looked_at and not at_once
 
 
 def _most(found: AbstractSet[int | None], others: AbstractSet[int | None]) -> bool:

@@ -28,12 +28,13 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
     last window, ``seen`` when each last did, ``lapsed`` whose process was looked at regularly and no longer is seen,
     ``watched`` when those that are suspected were last seen by such a look, ``unobserved`` whose node's producer is
-    silent as well, ``expected`` is how many ranks there should be, ``timed`` whether most ranks say how long their own
-    work takes. ``regular`` are the lines that the job prints in a rhythm, ``spoke`` when, and how regularly, ranks that
-    are suspected print anything, ``repeated`` when they last printed what they had printed before, ``told`` the end of
-    the window in which they last said how long their own work takes. ``leading`` is whether steps are held up by one
-    rank first, whose timers may differ too little. ``working`` is when ports were found to work again, by node and
-    device. ``beside``: the incident is of what came while the job already stood still for another.
+    silent as well, ``ended`` when the attempt was told to end or gave way to the next, ``expected`` is how many ranks
+    there should be, ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the
+    job prints in a rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated``
+    when they last printed what they had printed before, ``told`` the end of the window in which they last said how long
+    their own work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too
+    little. ``working`` is when ports were found to work again, by node and device. ``beside``: the incident is of what
+    came while the job already stood still for another.
     """
 
     members: dict[int, str]
@@ -50,6 +51,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     watched: dict[int, int] = {}
     unobserved: list[int] = []
     finished: bool = False
+    ended: int | None = None
     expected: int | None = None
     timed: bool = False
     regular: dict[str, Regular] = {}

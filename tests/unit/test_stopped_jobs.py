@@ -9,6 +9,7 @@ from lifecycle_jobs import (
     FAULTS,
     JOB,
     LIMIT,
+    LOST,
     NODES,
     PREEMPTED,
     REQUEUED,
@@ -16,8 +17,9 @@ from lifecycle_jobs import (
     STOPPED,
     hung_then,
     node_failed,
+    training,
 )
-from streams_support import Script
+from streams_support import TRACEBACK, Script, worker
 
 from rankwatch import diagnose
 from schemas.results import Incident
@@ -36,6 +38,18 @@ def test_a_job_that_is_ended_from_outside_is_no_incident(make: Callable[[], Scri
 def test_a_fault_that_stood_before_stays(make: Callable[[], Script], symptom: str, named: list[int]) -> None:
     (found,) = incidents(make())
     assert (found.severity, found.symptom) == ("critical", symptom)
+    assert [suspect.rank for suspect in found.suspects] == named
+
+
+@pytest.mark.parametrize(
+    ("lost", "named"), [([1], []), ([0, 1, 3, 6], [4])], ids=["one peer loses somebody", "most peers lose somebody"]
+)
+def test_an_error_of_who_lives_on_is_not_named_for_what_one_peer_prints(lost: list[int], named: list[int]) -> None:
+    script = training(alive=56)
+    script.log(worker(script.job, 4), 30.8, TRACEBACK.replace("in train", "in <module>"))
+    for rank in lost:
+        script.log(worker(script.job, rank), 31.5 + rank / 10, LOST.format(rank))
+    (found,) = incidents(script)
     assert [suspect.rank for suspect in found.suspects] == named
 
 
