@@ -10,6 +10,7 @@ from producers.contents import Contents
 from producers.disputes import Disputes, disputes, reason
 from producers.homes import Homes
 from producers.inputs import Unused
+from producers.introductions import NOBODY, Self, self_of
 from producers.logfile import LogFile
 from producers.owners import Owners
 from producers.readers import op_timings, pids, torchrun
@@ -52,7 +53,8 @@ def cast(contents: Contents) -> Cast:
     logs: dict[Slot, list[tuple[torchrun.Place, LogFile]]] = defaultdict(list)
     for place, log in contents.ranks:
         logs[slot_of(place)].append((place, log))
-    told = {slot: torchrun.said(log for _, log in found) for slot, found in logs.items()}
+    itself = {slot: _by_nccl(contents, found) for slot, found in logs.items()}
+    told = {slot: _said(found, itself[slot]) for slot, found in logs.items()}
     homes = homes_of(contents)
     nodes = _nodes(contents, told, homes)
     jobs = _jobs(contents, nodes)
@@ -70,7 +72,7 @@ def cast(contents: Contents) -> Cast:
         place = found[0][0]
         worker = slots.get((place.run, nodes[place.folder], place.attempt, place.local_rank))
         if worker is None:
-            writers[slot] = _described(place, nodes[place.folder], told[slot], [log for _, log in found])
+            writers[slot] = _described(place, nodes[place.folder], told[slot], itself[slot], [log for _, log in found])
             described.append(writers[slot])
             continue
         writers[slot] = _with_role(worker, told[slot])
@@ -80,7 +82,7 @@ def cast(contents: Contents) -> Cast:
     described += heard.workers
     workers = Workers([*told_of, *heard.workers], jobs, job)
     disputed = disputes(contents.tables, workers, homes)
-    doubted, unused = _doubted(logs, told, writers, disputed)
+    doubted, unused = _doubted(logs, told, itself, writers, disputed)
     owners = Owners(workers, homes, disputed)
     unused = [*disputed.unused, *unused, *heard.unused]
     return Cast(workers, owners, writers, doubted, described, unused, heard)
@@ -105,15 +107,20 @@ def _by_home(tables: list[Rows], homes: Homes) -> list[tuple[str, list[Rows]]]:
 def _doubted(
     logs: dict[Slot, list[tuple[torchrun.Place, LogFile]]],
     told: dict[Slot, torchrun.Said],
+    itself: dict[Slot, Self | None],
     writers: dict[Slot, Worker],
     disputed: Disputes,
 ) -> tuple[dict[Slot, str], list[Unused]]:
-    """The logs that name another rank than the table of starts, or none where tables disagree."""
+    """The logs that name another rank than the table of starts or NCCL in them, or none where tables disagree."""
     found: dict[Slot, str] = {}
     unused: list[Unused] = []
     for slot, worker in writers.items():
-        spoken = told[slot].rank
-        if spoken is None and worker in disputed.workers:
+        spoken, own = told[slot].rank, itself[slot]
+        if own is not None and spoken is not None and own.rank != spoken:
+            found[slot] = reason((spoken, own.rank))
+            note = f"sources disagree: the log speaks of rank {spoken}, NCCL's lines in it of rank {own.rank}"
+            unused.append(Unused(logs[slot][0][1].file, 0, note))
+        elif spoken is None and worker in disputed.workers:
             found[slot] = disputed.workers[worker]
         elif spoken is not None and worker.rank is not None and spoken != worker.rank:
             found[slot] = reason((spoken, worker.rank))
@@ -141,12 +148,29 @@ def _speaking(found: list[tuple[torchrun.Place, LogFile]]) -> str:
     return next((log.file for _, log in found if torchrun.said([log]).rank is not None), found[0][1].file)
 
 
-def _described(place: torchrun.Place, node: str, said: torchrun.Said, logs: list[LogFile]) -> Worker:
+def _by_nccl(contents: Contents, logs: list[tuple[torchrun.Place, LogFile]]) -> Self | None:
+    """Who the one worker of logs is by NCCL's lines in them."""
+    place = logs[0][0]
+    introduced = contents.introduced.get((place.run, place.attempt), NOBODY)
+    return self_of([record for _, log in logs for record in log.records], introduced)
+
+
+def _said(logs: list[tuple[torchrun.Place, LogFile]], itself: Self | None) -> torchrun.Said:
+    """What the logs of one worker say of it; its rank and process by NCCL's lines where nothing else tells them."""
+    said = torchrun.said(log for _, log in logs)
+    if itself is None or said.rank not in (None, itself.rank):
+        return said
+    return msgspec.structs.replace(said, rank=itself.rank, pid=itself.pid if said.pid is None else said.pid)
+
+
+def _described(
+    place: torchrun.Place, node: str, said: torchrun.Said, itself: Self | None, logs: list[LogFile]
+) -> Worker:
     """A worker that no table knows, as its logs describe it."""
     return Worker(
         job=place.run,
         attempt=place.attempt,
-        node=node or said.host,
+        node=node or said.host or (itself.host if itself is not None else ""),
         local_rank=place.local_rank,
         rank=said.rank,
         pid=said.pid,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 import msgspec
@@ -10,8 +11,10 @@ from producers import captures, job_files
 from producers.envelopes.evidence import forms_of, is_wrapped, shown
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
-from producers.files import by_file, in_place
+from producers.files import Introductions, by_file, in_place
+from producers.homes import Homes
 from producers.inputs import UNRECOGNISED, Unused
+from producers.introductions import Introduced, introduced
 from producers.job_facts import JobFacts
 from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
@@ -63,13 +66,16 @@ class Contents(msgspec.Struct):
     """What the files of a folder hold, in order of their paths; ``unused`` is added to while reading.
 
     ``described`` is what files tell of the job itself, which is no recording of it.
-    ``consoles`` are those launchers' logs in which workers have lines of their own, ``plain`` logs without envelopes.
+    ``consoles`` are those launchers' logs in which workers have lines of their own, ``wrapped`` other logs in
+    envelopes, ``plain`` those without. ``introduced`` is what NCCL tells of the processes of each job and attempt.
     """
 
     ranks: list[tuple[torchrun.Place, LogFile]] = []
     launchers: list[LogFile] = []
     consoles: list[tuple[plain.Place, LogFile]] = []
+    wrapped: list[tuple[plain.Place, LogFile]] = []
     plain: list[tuple[plain.Place, LogFile]] = []
+    introduced: dict[tuple[str, str], Introduced] = {}
     spoken: list[Spoken] = []
     nodes: list[system.NodeLog] = []
     tables: dict[str, list[Rows]] = {}
@@ -131,16 +137,20 @@ def read_contents(sources: list[Source], progress: Callable[[str, int, int], Non
             contents.unused.append(Unused(source.file, 0, reason))
         else:
             contents.files += 1
+    introductions = _introduce(contents)
+    for where, log in contents.wrapped:
+        _tell_apart(log, contents, where, introductions)
+    contents.wrapped = []
     for where, console in contents.consoles:
         # What workers print stands in their own files, too, where torchrun writes such.
         if contents.ranks:
             contents.launchers.append(labelled(console))
         else:
-            _tell_apart(console, contents, where)
+            _tell_apart(console, contents, where, introductions)
     contents.consoles = []
     contents.measured = infiniband.as_trees(contents.measured)
     contents.unused.extend(op_timings.notes(contents.timings, contents.layouts))
-    _say_whose(contents)
+    _say_whose(contents, introductions)
     if progress and sources:
         progress("", len(sources), len(sources))
     return contents
@@ -253,7 +263,7 @@ def _read_text(source: Source, contents: Contents) -> bool:
         return False
     log = read_log(source, forms)
     if not console and (wrapped and where.rank < 0 and where.number < 0):
-        _tell_apart(log, contents, where)
+        contents.wrapped.append((where, log))
     elif not console:
         contents.plain.append((where, log))
     elif any(record.wrap != NONE for record in log.records):
@@ -276,7 +286,26 @@ def _read_platform(source: Source, texts: list[str], contents: Contents) -> bool
     return True
 
 
-def _say_whose(contents: Contents) -> None:
+def _introduce(contents: Contents) -> Introductions:
+    """Learns who the processes of each job and attempt are; a file whose job nothing tells is of the only one."""
+    homes = Homes((place.run, place.folder) for place, _ in contents.ranks)
+    written = [*contents.wrapped, *contents.consoles, *contents.plain]
+    jobs = {job for where, log in written if (job := homes.job_of(log.file) or where.job)}
+    only = next(iter(jobs)) if len(jobs) == 1 else ""
+
+    def job_of(file: str, named: str) -> str:
+        return homes.job_of(file) or named or only
+
+    logs: dict[tuple[str, str], list[LogFile]] = defaultdict(list)
+    for place, log in contents.ranks:
+        logs[place.run, place.attempt].append(log)
+    for where, log in written:
+        logs[job_of(log.file, where.job), ""].append(log)
+    contents.introduced = {key: introduced(found) for key, found in logs.items()}
+    return lambda file, named: contents.introduced[job_of(file, named), ""]
+
+
+def _say_whose(contents: Contents, introductions: Introductions) -> None:
     """Plain logs; what workers print stands in their own files where torchrun writes such."""
     for where, log in contents.plain:
         if contents.ranks and not where.named:
@@ -284,14 +313,15 @@ def _say_whose(contents: Contents) -> None:
             contents.files -= 1
     kept = [(where, log) for where, log in contents.plain if where.named or not contents.ranks]
     contents.plain = []
-    for spoken in by_file(kept):
+    for spoken in by_file(kept, introductions):
         contents.unused.extend(spoken.log.unused)
         contents.spoken.append(msgspec.structs.replace(spoken, log=msgspec.structs.replace(spoken.log, unused=[])))
 
 
-def _tell_apart(log: LogFile, contents: Contents, where: plain.Place | None = None) -> None:
+def _tell_apart(log: LogFile, contents: Contents, where: plain.Place, introductions: Introductions) -> None:
     contents.unused.extend(log.unused)
-    for spoken in (in_place(one, where) for one in voices_of(log)):
+    voices = voices_of(log, introductions(log.file, where.job))
+    for spoken in (in_place(one, where) for one in voices):
         if not spoken.voice.alone and spoken.rank is None and launcher.speaks(spoken.log):
             contents.launchers.append(msgspec.structs.replace(spoken.log, node=spoken.node, job=spoken.job))
         else:

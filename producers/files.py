@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from producers.introductions import Introduced, self_of
 from producers.logfile import LogFile
 from producers.readers.plain import Place
 from producers.voices import Spoken, Voice, host_of, said_of, voices_of
@@ -16,27 +17,31 @@ _FEWEST = 2
 """Files of a family that must name their own rank, so that the numbers of all of them are ranks."""
 
 
-def by_file(logs: Sequence[tuple[Place, LogFile]]) -> list[Spoken]:
+Introductions = Callable[[str, str], Introduced]
+"""What NCCL tells of the processes of the job that a file, and its name, belong to."""
+
+
+def by_file(logs: Sequence[tuple[Place, LogFile]], introductions: Introductions) -> list[Spoken]:
     """Who wrote each of these files, in order of their names."""
     families: dict[str, list[tuple[Place, LogFile]]] = defaultdict(list)
     for where, log in logs:
         families[where.family].append((where, log))
-    proven = {family for family, found in families.items() if family and _are_ranks(found)}
+    proven = {family for family, found in families.items() if family and _are_ranks(found, introductions)}
     processes = {family: _process(found) for family, found in families.items() if found[0][0].pid >= 0}
     found = []
     for where, log in logs:
         if where.pid >= 0:
             found.append(in_place(_of_process(where, log, processes[where.family]), where))
         else:
-            found += _spoken(where, log, where.family in proven)
+            found += _spoken(where, log, where.family in proven, introductions(log.file, where.job))
     return found
 
 
-def _are_ranks(found: Sequence[tuple[Place, LogFile]]) -> bool:
+def _are_ranks(found: Sequence[tuple[Place, LogFile]], introductions: Introductions) -> bool:
     """Whether the numbers of files are global ranks: several name their own, each has one, and it is that number."""
     shown: set[int] = set()
     for where, log in found:
-        ranks = _named(log)
+        ranks = _named(log, introductions(log.file, where.job))
         if ranks - {where.number} or where.number < 0:
             return False
         shown |= ranks
@@ -57,20 +62,20 @@ def _process(found: Sequence[tuple[Place, LogFile]]) -> _Process:
     return _Process(ranks.pop() if len(ranks) == 1 else None, actor)
 
 
-def _named(log: LogFile) -> set[int]:
+def _named(log: LogFile, introduced: Introduced) -> set[int]:
     """The ranks that the lines of a file name as their own; a tee's are local ones and count as none at all."""
-    ranks = {one.rank for one in voices_of(log) if one.rank is not None}
+    ranks = {one.rank for one in voices_of(log, introduced) if one.rank is not None}
     if log.teed:
         return ranks | {-1}
     said = said_of(log)
     return ranks if said is None else ranks | {said}
 
 
-def _spoken(where: Place, log: LogFile, proven: bool) -> list[Spoken]:
+def _spoken(where: Place, log: LogFile, proven: bool, introduced: Introduced) -> list[Spoken]:
     rank = where.rank if where.rank >= 0 else where.number if proven else None
     if rank is not None:
-        return [in_place(_of_rank(where, log, rank), where)]
-    found = [in_place(one, where) for one in voices_of(log)]
+        return [in_place(_of_rank(where, log, rank, introduced), where)]
+    found = [in_place(one, where) for one in voices_of(log, introduced)]
     if where.number < 0:
         return found
     return [
@@ -79,19 +84,24 @@ def _spoken(where: Place, log: LogFile, proven: bool) -> list[Spoken]:
     ]
 
 
-def _of_rank(where: Place, log: LogFile, rank: int) -> Spoken:
+def _of_rank(where: Place, log: LogFile, rank: int, introduced: Introduced) -> Spoken:
     local = where.local if where.local >= 0 else None
     voice = Voice(rank=rank, local=local)
     said = said_of(log)
     if said is not None and said != rank and not log.teed:
         reason = f"sources disagree: rank {rank} by the file's name, rank {said} by its lines"
         return Spoken(voice=voice, log=log, local=local, rank_reason=reason)
+    itself = self_of(log.records, introduced)
+    if itself is not None and itself.rank != rank:
+        reason = f"sources disagree: rank {rank} by the file's name, rank {itself.rank} by NCCL's lines in it"
+        return Spoken(voice=voice, log=log, local=local, rank_reason=reason)
     return Spoken(
         voice=voice,
         log=log,
         rank=rank,
         local=local,
-        node=host_of(log, rank),
+        node=host_of(log, rank) or (itself.host if itself is not None else ""),
+        pid=None if itself is None else itself.pid,
         by_name=where.rank >= 0,
         confirmed=said == rank,
     )

@@ -21,6 +21,7 @@ from producers.homes import Homes
 from producers.inputs import Inputs, UnreadableRecording, Unused, canonical, reasons
 from producers.levels import level_of
 from producers.logfile import LogFile, reference_of, timed
+from producers.node_jobs import OF_SEVERAL, NodeJobs, named_in
 from producers.observations import Observation
 from producers.owners import Owners
 from producers.printed_stacks import printed_stacks
@@ -292,19 +293,22 @@ def _shifted(worker: Worker, logs: Sequence[LogFile], filled: Sequence[Sequence[
 
 def _nodes(
     contents: Contents, found: Cast, whole: tuple[int, int], spans: dict[str, tuple[int, int]]
-) -> Iterable[Observation]:
-    """What nodes' own logs say; it belongs to the node, whoever runs there."""
+) -> Iterable[Observation | Unused]:
+    """What nodes' own logs say; it belongs to the node, whoever runs there, and to the job that runs there."""
+    ours = [(found.speakers.identities[one.log.file, one.voice].job, one.log.file) for one in contents.spoken]
+    jobs = NodeJobs([*ours, *((place.run, log.file) for place, log in contents.ranks)], found.owners.workers)
     for one in contents.nodes:
         home = found.owners.home(one.log.file)
         node = system.node_of(one, found.owners.workers.nodes(home))
-        job = found.owners.job(one.log.file, node)
+        ran = jobs.of(one.log.file, node)
+        named = named_in([record.text for record in one.log.records], jobs.jobs)
         moments = system.filled(one, *spans.get(home, whole))
-        identities = {
-            kind: Identity(job=job, node=node, rank_reason="log of a node", process_type=kind)
-            for kind in ("kernel", "system")
-        }
         latest = 0
-        for record, moment, head in zip(one.log.records, moments, one.heads, strict=True):
+        strange: list[int] = []
+        for record, moment, head, job in zip(one.log.records, moments, one.heads, named, strict=True):
+            if not (job or ran):
+                strange.append(record.line)
+                continue
             latest = max(latest, moment.time)
             kind = system.process_type(head)
             event = Log(
@@ -319,7 +323,10 @@ def _nodes(
                 line=record.line,
                 process_type=kind,
             )
-            yield Observation(identities[kind], latest, event, one.log.file, record.line)
+            identity = Identity(job=job or ran, node=node, rank_reason="log of a node", process_type=kind)
+            yield Observation(identity, latest, event, one.log.file, record.line)
+        if strange:
+            yield Unused(one.log.file, strange[0], OF_SEVERAL, len(strange))
 
 
 def _spoken(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +17,11 @@ from schemas.identity import Identity
 
 TWICE = "files of other folders are named for the same rank at the same time, so the number may not be the global rank"
 NOT_THE_FIRST = "the first error in its file is of a worker whose rank is not known"
+
+
+T = TypeVar("T")
+_Rank = tuple[str, str, int | None]
+"""Job, group of workers, and rank in it."""
 
 
 class Speakers:
@@ -32,9 +38,10 @@ class Speakers:
         self._new: dict[tuple[str, str, int], Worker] = {}
         jobs = [homes.job_of(spoken.log.file) or spoken.job or known.job for spoken in voices]
         twice = _twice(voices, jobs)
-        for spoken, job in zip(voices, jobs, strict=True):
-            who = _unnamed(spoken) if spoken.log.file in twice else spoken
-            self.identities[spoken.log.file, spoken.voice] = self._identity(who, job)
+        heard = [_unnamed(spoken) if spoken.log.file in twice else spoken for spoken in voices]
+        self._processes = _processes(heard, jobs)
+        for spoken, job in zip(heard, jobs, strict=True):
+            self.identities[spoken.log.file, spoken.voice] = self._identity(spoken, job)
         self.unknown = self._unknown(voices)
 
     def of_error(self, spoken: Spoken) -> Identity:
@@ -72,8 +79,9 @@ class Speakers:
 
     def _find(self, spoken: Spoken, job: str) -> Worker | None:
         """The worker of a voice, by its process if that is known, else by its rank."""
-        time = spoken.log.first()
-        if spoken.voice.pid >= 0 and (worker := self._known.by_pid(spoken.voice.pid, spoken.voice.pod, time, job)):
+        time, pid = spoken.log.first(), _pid(spoken)
+        node = spoken.voice.pod if spoken.pid is None else spoken.node
+        if pid is not None and (worker := self._known.by_pid(pid, node, time, job)):
             return worker
         if spoken.rank is None or spoken.group:
             return None
@@ -81,13 +89,15 @@ class Speakers:
 
     def _told(self, spoken: Spoken, job: str) -> Identity:
         """The identity of a worker as its own file describes it; several voices may be of one worker."""
+        nodes, pids = self._processes.get((job, spoken.group, spoken.rank), (set(), set()))
+        pid = _pid(spoken)
         worker = Worker(
             job=job,
             attempt="0",
-            node=spoken.node,
+            node=spoken.node or _only(nodes) or "",
             local_rank=spoken.local,
             rank=spoken.rank,
-            pid=spoken.voice.pid if spoken.voice.pid >= 0 else None,
+            pid=_only(pids) if pid is None else pid,
             role=spoken.role,
             group=spoken.group,
             start=spoken.log.first(),
@@ -100,6 +110,28 @@ class Speakers:
             self._new[key] = worker
             self.workers.append(worker)
         return self._new[key].identity()
+
+
+def _processes(voices: Sequence[Spoken], jobs: Sequence[str]) -> dict[_Rank, tuple[set[str], set[int]]]:
+    """The nodes and processes that the voices of each rank tell: what it prints to one stream may tell nothing."""
+    found: dict[_Rank, tuple[set[str], set[int]]] = defaultdict(lambda: (set(), set()))
+    for spoken, job in zip(voices, jobs, strict=True):
+        if spoken.rank is not None:
+            nodes, pids = found[job, spoken.group, spoken.rank]
+            nodes |= {spoken.node} - {""}
+            pids |= {pid for pid in (_pid(spoken),) if pid is not None}
+    return dict(found)
+
+
+def _only(values: set[T]) -> T | None:
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _pid(spoken: Spoken) -> int | None:
+    """The process of a voice as NCCL or an envelope tells it."""
+    if spoken.pid is not None:
+        return spoken.pid
+    return spoken.voice.pid if spoken.voice.pid >= 0 else None
 
 
 def _twice(voices: Sequence[Spoken], jobs: Sequence[str]) -> set[str]:

@@ -1,7 +1,8 @@
 """The writers of a file that several write to, told apart by what envelopes and labels prove.
 
 A label is one of two things: torchrun's tee prints the local rank, PyTorch's own loggers and hook the global one. Where
-neither stands, lines of one pod or one task may be of all the ranks that run there, so nobody is named for them.
+neither stands, lines of one pod or one task may be of all the ranks that run there, so nobody is named for them. NCCL
+puts host and process before its own lines: these tell who it is that writes under a label, where only one does.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import msgspec
 
 from producers.envelopes.evidence import HEAD, WORLD
 from producers.grouping import Record
+from producers.introductions import NOBODY, Introduced, Process, Self, process_of, self_of
 from producers.logfile import LogFile, of_logger
-from producers.readers import torchrun
+from producers.readers import launcher, torchrun
 
 _STARTED = re.compile(
     r"- \((?:node_id=\w{1,128}, )?ip=([\w.:]{2,45}), pid=(\d{1,9})\) world_rank=(\d{1,7}), local_rank=(\d{1,5})"
@@ -73,7 +75,8 @@ class Voice(msgspec.Struct, frozen=True, order=True):
 class Spoken(msgspec.Struct, frozen=True):
     """What a voice said, and who it is: rank and local rank with the reason where the rank is null.
 
-    ``by_name`` where the name of the file tells the rank, ``confirmed`` where its lines say the same.
+    ``pid`` is its process as far as NCCL tells. ``by_name`` where the name of the file tells the rank, ``confirmed``
+    where its lines say the same.
     """
 
     voice: Voice
@@ -84,6 +87,7 @@ class Spoken(msgspec.Struct, frozen=True):
     role: str = ""
     group: str = ""
     node: str = ""
+    pid: int | None = None
     launcher: bool = False
     by_name: bool = False
     confirmed: bool = False
@@ -91,18 +95,19 @@ class Spoken(msgspec.Struct, frozen=True):
     stream: str = ""
 
 
-def voices_of(log: LogFile) -> list[Spoken]:
-    """The writers of a file, each with its own records, in order of their envelopes."""
+def voices_of(log: LogFile, introduced: Introduced = NOBODY) -> list[Spoken]:
+    """The writers of a file, each with its own records, in order of their envelopes.
+
+    ``introduced`` is what NCCL's lines tell of the job's processes.
+    """
     log = _in_pod(log)
     labels = _labels_of(log)
+    placed = [_voice(record, labels) for record in log.records]
     shared = _shared(log, labels)
+    alone = _introduced(log.records, placed, shared, introduced)
     records: dict[Voice, list[Record]] = defaultdict(list)
-    for record in log.records:
-        voice, rank = _voice(record, labels)
-        if (voice.local is not None or voice.label is not None) and voice.node in shared:
-            voice = msgspec.structs.replace(voice, shared=True)
-        if not voice.alone:
-            voice = msgspec.structs.replace(voice, rank=rank)
+    for record, (place, rank) in zip(log.records, placed, strict=True):
+        voice = place if place in alone else _of_label(place, rank, shared)
         prefix = "" if rank is None else f"[rank{rank}]: "
         records[voice].append(msgspec.structs.replace(record, prefix=prefix))
     logs = {voice: LogFile(log.file, records[voice], []) for voice in sorted(records, key=_order)}
@@ -110,7 +115,7 @@ def voices_of(log: LogFile) -> list[Spoken]:
     tasks = _tasks_are_ranks(logs)
     # Such envelopes are around all that workers print; PyTorch's own label is not.
     labelled = any(msgspec.structs.replace(voice, rank=None) != Voice() for voice in logs)
-    found = [_spoken(voice, one, started, tasks, labelled) for voice, one in logs.items()]
+    found = [_spoken(voice, one, started, tasks, labelled, alone.get(voice)) for voice, one in logs.items()]
     actors = {spoken.voice.actor for spoken in found if spoken.voice.actor and spoken.rank is not None}
     # Ranks of several kinds of actors begin at 0 in each of them.
     if len(actors) > 1:
@@ -118,7 +123,68 @@ def voices_of(log: LogFile) -> list[Spoken]:
             msgspec.structs.replace(spoken, group=spoken.voice.actor) if spoken.voice.actor else spoken
             for spoken in found
         ]
+    return [part for spoken in found for part in _parted(spoken, introduced)]
+
+
+def _of_label(voice: Voice, rank: int | None, shared: set[tuple[str, str, int, int]]) -> Voice:
+    """The voice of a line whose label names a global rank: where several may write there, it is that rank's own."""
+    if (voice.local is not None or voice.label is not None) and voice.node in shared:
+        voice = msgspec.structs.replace(voice, shared=True)
+    return voice if voice.alone else msgspec.structs.replace(voice, rank=rank)
+
+
+def _introduced(
+    records: Sequence[Record],
+    placed: Sequence[tuple[Voice, int | None]],
+    shared: set[tuple[str, str, int, int]],
+    introduced: Introduced,
+) -> dict[Voice, Self]:
+    """Who the voices are under which, as NCCL's lines show, one process alone writes; ``placed`` beside the records.
+
+    Of several that may write there one alone does where all ranks have introduced themselves, the others elsewhere.
+    """
+    if not introduced.ranks:
+        return {}
+    own: dict[Voice, list[Record]] = defaultdict(list)
+    labels: dict[Voice, set[int]] = defaultdict(set)
+    for record, (voice, rank) in zip(records, placed, strict=True):
+        own[voice].append(record)
+        if rank is not None:
+            labels[voice].add(rank)
+    found: dict[Voice, Self] = {}
+    for voice, said in own.items():
+        itself = self_of(said, introduced)
+        if itself is None:
+            continue
+        if not voice.alone or voice.node in shared:
+            elsewhere = introduced.whole and labels[voice] <= {itself.rank}
+            # An agent, or a launcher beside labelled workers, writes lines that are no worker's.
+            if not elsewhere or (voice.nobody and (len(own) > 1 or launcher.speaks(LogFile("", said, [])))):
+                continue
+        found[voice] = itself
     return found
+
+
+def _parted(spoken: Spoken, introduced: Introduced) -> list[Spoken]:
+    """What a voice said of which nobody knows whose it is, without the lines of NCCL, which say it of themselves."""
+    if spoken.rank is not None or spoken.voice.alone or not introduced.ranks:
+        return [spoken]
+    own: dict[Process | None, list[Record]] = defaultdict(list)
+    for record in spoken.log.records:
+        process = process_of(record.text)
+        own[process if process in introduced.ranks else None].append(record)
+    parts = [_of_process(spoken, process, own[process], introduced) for process in own if process is not None]
+    rest = msgspec.structs.replace(spoken, log=msgspec.structs.replace(spoken.log, records=own[None]))
+    parts.sort(key=lambda part: _order(part.voice))
+    return [*([rest] if own[None] else []), *parts]
+
+
+def _of_process(spoken: Spoken, process: Process, records: list[Record], introduced: Introduced) -> Spoken:
+    host, pid = process
+    voice = msgspec.structs.replace(spoken.voice, pod=spoken.voice.pod or host, pid=pid)
+    log = msgspec.structs.replace(spoken.log, records=records)
+    rank = introduced.ranks[process]
+    return Spoken(voice=voice, log=log, rank=rank, node=spoken.node or host, pid=pid, role=spoken.role)
 
 
 def _in_pod(log: LogFile) -> LogFile:
@@ -304,21 +370,27 @@ def _spoken(
     started: dict[tuple[str, int], tuple[int, int] | None],
     tasks: bool,
     labelled: bool,
+    itself: Self | None,
 ) -> Spoken:
     listed = started.get((voice.ip, voice.pid)) if voice.pid >= 0 else None
     rank, local = listed or (voice.rank, voice.local)
     reason = ""
-    if voice.alone:
+    if voice.alone or itself is not None:
         said = said_of(log)
         if rank is not None and said is not None and rank != said:
             rank, reason = None, f"sources disagree: rank {rank} by the launcher, rank {said} by its own lines"
         elif rank is None:
             rank = said
+        if rank is not None and itself is not None and rank != itself.rank:
+            rank, reason = None, f"sources disagree: rank {rank} by its own lines, rank {itself.rank} by NCCL's"
+        elif rank is None and itself is not None and not reason:
+            rank = itself.rank
     elif rank is None and voice.task >= 0 and tasks:
         rank = voice.task
     host = torchrun.said([log]).host if voice.alone else ""
     if not host and rank is not None and voice.task >= 0 and not voice.pod:
         host = host_of(log, rank)
+    host = host or voice.pod or voice.ip
     return Spoken(
         voice=voice,
         log=log,
@@ -326,7 +398,8 @@ def _spoken(
         local=local,
         rank_reason="" if rank is not None else reason or _reason(voice, labelled),
         role=voice.actor or ("" if voice.role in _NO_ROLE else voice.role),
-        node=host or voice.pod or voice.ip,
+        node=host or (itself.host if itself is not None else ""),
+        pid=itself.pid if itself is not None else None,
         launcher=voice.nobody and labelled,
     )
 

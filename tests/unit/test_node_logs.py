@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from streams_support import records, run, written_log
 
 from producers.heads import Head, head_of
+from producers.node_jobs import OF_SEVERAL
 from producers.readers.system import recognised
 from producers.recording import Recording, read_recording
 from producers.times import HOUR, SECOND
@@ -168,6 +170,56 @@ def test_hosts_of_one_file_are_told_apart_and_a_name_in_the_path_is_one(tmp_path
     # node01 is known by that name, node00 only by the one that it prints.
     assert nodes["messages", "line 1"] == "node01" and nodes["messages", "line 2"] == "node00.cluster"
     assert nodes["dmesg_node02.txt", XID] == "node02" and nodes["dmesg", XID] == ""
+
+
+HEAD = "Aug 30 12:00:01 node23 kernel: "
+OF_JOB = (
+    "oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg=/slurm/uid_1000/job_{}/step_0,task=python3,pid={},uid=0"
+)
+KILLED = "Out of memory: Killed process 4242 (python3) total-vm:1kB"
+
+
+def job_logs(*jobs: str, **more: str) -> dict[str, str]:
+    """A log of each job, of workers whose nodes nobody knows."""
+    rows = "".join(f"2024-08-30 12:00:0{n} INFO [rank 0] step {n}: loss = 2.0\n" for n in range(6))
+    return {f"out__slurm-{job}_dot_out": rows for job in jobs} | more
+
+
+@pytest.mark.parametrize(
+    ("more", "jobs"),
+    [
+        # The line names its job, the next one the same process; of a third job nothing is known.
+        ({"sys__messages": f"{HEAD}{OF_JOB.format(22, 4242)}\n{HEAD}{KILLED}\n"}, {"22": 2}),
+        ({"sys__messages": f"{HEAD}{OF_JOB.format(33, 4242)}\n{HEAD}{KILLED}\n"}, {"": 2}),
+        # Two name the same process.
+        (
+            {"sys__messages": "".join(f"{HEAD}{OF_JOB.format(n, 4242)}\n" for n in (11, 22)) + f"{HEAD}{KILLED}\n"},
+            {"11": 1, "22": 1, "": 1},
+        ),
+        # Nothing names a job, but for where the file lies, or where a rank says that it runs.
+        ({"sys__messages": f"{HEAD}{XID}\n"}, {"": 1}),
+        ({"b__slurm-33_dot_out": job_logs("33")["out__slurm-33_dot_out"], "b__messages": f"{HEAD}{XID}\n"}, {"33": 1}),
+        (
+            {
+                "out__nemo__nemo_log_globalrank-1_localrank-0_dot_txt": "2024-08-30 12:00:00 rank 1/2 host=node23\n",
+                "sys__messages": f"{HEAD}{XID}\n",
+            },
+            {"recorded": 1},
+        ),
+    ],
+)
+def test_a_nodes_line_is_of_the_job_that_it_names_or_that_runs_there_and_of_none_of_several_where_nothing_tells(
+    tmp_path: Path, more: dict[str, str], jobs: dict[str, int]
+) -> None:
+    recording = read(tmp_path, **job_logs("11", "22", **more))
+    found = Counter(identity.job for identity, event in logs(recording) if event.file.endswith("messages"))
+    aside = sum(one.count for one in recording.inputs.unused if one.reason == OF_SEVERAL)
+    assert found + Counter({"": aside}) == Counter(jobs)
+
+
+def test_a_nodes_log_is_of_the_only_job_whatever_its_node(tmp_path: Path) -> None:
+    recording = read(tmp_path, **job_logs("11", sys__messages=f"{HEAD}{OF_JOB.format(33, 1)}\n{HEAD}{XID}\n"))
+    assert {identity.job for identity, _ in logs(recording)} == {"11"}
 
 
 @pytest.mark.parametrize(
