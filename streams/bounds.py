@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import TypeVar
 
+from schemas.identity import MOST_RANKS
+
 MOST_NODES = 20_000
+MOST_OTHERS = 32_768
+"""Ranks of an attempt beyond its announced world, which may be unknown or not be all."""
 MOST_AXES = 64
 """Axes of a layout; frameworks name fewer than ten."""
 
@@ -23,6 +27,22 @@ def kept(told: Mapping[Named, int], first: Container[Named], most: int, *, newes
     turn = -1 if newest else 1
     in_order = sorted(told, key=lambda one: (one not in first, turn * told[one], one))
     return {one: told[one] for one in sorted(in_order[:most])}
+
+
+def admitted(told: Collection[int], known: Collection[int], world: int, most: int = MOST_OTHERS) -> set[int]:
+    """Which of the ranks of whom something was told are members: those ``known``, those of the announced ``world``.
+
+    Of others the lowest, until there are ``most`` with those that are known; none that no job has.
+
+    >>> sorted(admitted([7, 3, 10**9, -1, 9, 2, 8], {9}, world=3, most=3))
+    [2, 3, 7, 9]
+    """
+    new = set(told).difference(known)
+    if not new:
+        return set(told)
+    room = max(most - sum(rank >= world for rank in known), 0)
+    others = sorted(rank for rank in new if world <= rank < MOST_RANKS)[:room]
+    return {*others, *(rank for rank in told if rank not in new or 0 <= rank < world)}
 
 
 def take_layout(known: dict[str, int], told: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ import msgspec
 from schemas.identity import MOST_RANKS
 from schemas.results import StackSpan, Stop, Suspect, Window
 from streams.attempt_window import AttemptWindow
-from streams.bounds import MOST_NODES, kept, take_layout
+from streams.bounds import MOST_NODES, admitted, kept, take_layout
 from streams.iterations import ProgressClock
 from streams.lines.layout import coordinates_of
 from streams.lines.phases import QUIET_PHASES, TRAIN
@@ -94,6 +94,19 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         known = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update(known)
+
+    def admits(self, summaries: list[Window]) -> tuple[list[Window], list[Window]]:
+        """The ranks' summaries that count, and the others: whoever invents ranks gets little room beside the world."""
+        told = {summary.identity.rank for summary in summaries if summary.identity.rank is not None}
+        if told <= self.members.keys():
+            return summaries, []
+        sizes = {size or 0 for one in summaries for size in (one.world_size, one.layout.get("world"))}
+        world = max([self.world_size or 0, *(size for size in sizes if size <= MOST_RANKS)])
+        members = admitted(told, self.members, world)
+        if told <= members:
+            return summaries, []
+        left_out = [one for one in summaries if one.identity.rank not in members]
+        return [one for one in summaries if one.identity.rank in members], left_out
 
     def _layout_of_nobody(self, window: AttemptWindow) -> dict[str, int]:
         """What workers without a rank say of it; nobody is missed for what these say of how many ranks there are."""

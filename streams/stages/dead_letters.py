@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.results import DeadLetter
+from schemas.identity import said_ranks, shortened
+from schemas.results import DeadLetter, Window
 from streams.stages.outputs import Output
 
 
@@ -16,6 +17,13 @@ def failed_window(key: str, end: int, stage: str, error: Exception) -> DeadLette
 def failed_detector(key: str, detector: str, end: int, stage: str, error: Exception) -> DeadLetter:
     """What is left of what a detector would have found in the window of an attempt, ``key``, that ends at ``end``."""
     return _lost(f"{key}|{detector}", end, stage, f"detector {detector} failed and begins anew: {_said(error)}")
+
+
+def invented_ranks(key: str, end: int, stage: str, left_out: list[Window]) -> DeadLetter:
+    """What is left of summaries of ranks that an attempt, ``key``, has no room for in the window that ends at ``end``."""
+    ranks = {one.identity.rank for one in left_out if one.identity.rank is not None}
+    said = f"{len(left_out)} summaries of ranks that no job has, or too many beyond the announced world, are left out: "
+    return _lost(key, end, stage, said + shortened(said_ranks(ranks), 200))
 
 
 def _lost(key: str, end: int, stage: str, reason: str) -> DeadLetter:

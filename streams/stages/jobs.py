@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 
+from schemas.identity import MOST_RANKS
 from schemas.jobs import JobDescription
 from schemas.results import Anomaly, Axis, Exit, Incident, SuspiciousTemplate, Window
 from streams.attempt_window import AttemptWindow
@@ -22,6 +23,7 @@ from streams.merged_stacks import merged_stacks
 from streams.stages.alarms import Placed, remembered, switches_of
 from streams.stages.attempt import Attempt, AttemptState
 from streams.stages.claims import claimed
+from streams.stages.dead_letters import dead_letter_output, invented_ranks
 from streams.stages.descriptions import Descriptions
 from streams.stages.outputs import Output
 from streams.stages.owners import devices_of, processes_of
@@ -108,10 +110,11 @@ class JobKeeper:
         start = end - self._config.window_ns
         self._state.idle = 0 if summaries else self._state.idle + 1
         templates = self._templates.learn(summaries)
-        windows = self._split(start, end, summaries, unavailable=unavailable)
+        ranked, nodes, outputs = self._members(start, end, summaries)
+        windows = self._split(start, end, summaries, ranked, nodes, unavailable=unavailable)
         if self._known is not None and settle(self._state.settled, self._descriptions.of_all(self._newest()), end):
             self._choose_baseline()
-        outputs = [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
+        outputs += [self._out("templates", f"{self._state.job}|{one.id}", one, end) for one in templates]
         for name in sorted(self._attempts):
             self._see(self._attempts[name], windows[name])
         judged = [name for name in sorted(self._attempts) if not self._attempts[name].is_past(windows[name])]
@@ -243,11 +246,35 @@ class JobKeeper:
             ]
         return [*found, *window.contrast.absent[:SHOWN_ABSENT]][:SUSPICIOUS_LIMIT]
 
-    def _split(self, start: int, end: int, summaries: list[Window], *, unavailable: bool) -> dict[str, AttemptWindow]:
+    def _members(
+        self, start: int, end: int, summaries: list[Window]
+    ) -> tuple[dict[str, list[Window]], list[Window], list[Output]]:
+        """The summaries of members by attempt, those of nodes, and a word on ranks that an attempt has no room for."""
+        by_attempt, nodes = _by_attempt(summaries)
+        # Ranks that no job has begin no attempt, by which another would be over.
+        self._open_attempts(start, {name: own for name, own in by_attempt.items() if any(map(_may_be, own))})
+        ranked, outputs = {}, []
+        for name in sorted(by_attempt):
+            left_out = by_attempt[name]
+            if name in self._attempts:
+                ranked[name], left_out = self._attempts[name].state.view.admits(by_attempt[name])
+            if left_out:
+                letter = invented_ranks(f"{self._state.job}|{name}", end, STAGE, left_out)
+                outputs.append(dead_letter_output(letter, end))
+        return ranked, nodes, outputs
+
+    def _split(
+        self,
+        start: int,
+        end: int,
+        summaries: list[Window],
+        ranked: dict[str, list[Window]],
+        nodes: list[Window],
+        *,
+        unavailable: bool,
+    ) -> dict[str, AttemptWindow]:
         """The window by attempt."""
-        ranked, nodes = _by_attempt(summaries)
         told = told_by(nodes, summaries)
-        self._open_attempts(start, ranked)
         if not self._attempts:
             self._open_attempts(start, {one.attempt: [] for one in told.of_attempts})
         # It is mostly said before anything shows that there is an attempt.
@@ -300,6 +327,11 @@ class JobKeeper:
     def _order(self, name: str) -> tuple[int, int]:
         """Attempts in order: by number, those without one by when they began."""
         return number_of(name), self._attempts[name].state.view.first
+
+
+def _may_be(summary: Window) -> bool:
+    """Whether a job may have the rank."""
+    return 0 <= (summary.identity.rank or 0) < MOST_RANKS
 
 
 def _by_attempt(summaries: list[Window]) -> tuple[dict[str, list[Window]], list[Window]]:

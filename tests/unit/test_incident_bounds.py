@@ -16,13 +16,15 @@ from detection_support import (
     identity,
     known_fatal,
     new_view,
+    stepping,
     still,
     summary,
     traceback,
 )
 
 from schemas.codec import encode
-from schemas.results import Anomaly, Incident, Window
+from schemas.identity import MOST_RANKS
+from schemas.results import Anomaly, DeadLetter, Incident, Window
 from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
 from streams.incidents.book import IncidentBook
@@ -173,6 +175,23 @@ def test_a_job_that_restarts_every_minute_stays_within_bounds() -> None:
     assert sizes[-1] < 1.2 * sizes[1]
     assert max(one.recurs for one in said) == 159
     assert len({one.notification_key for one in said}) == 1
+
+
+def test_ranks_that_no_job_has_are_counted_and_end_no_attempt() -> None:
+    keeper = JobKeeper(JobState(job="job1"), CONFIG)
+    invented = [MOST_RANKS, 10**9, 2**70, -5]
+    other = [summary(None, 0, who=msgspec.structs.replace(identity(7), attempt="9", rank=rank)) for rank in invented]
+    here = [stepping(rank, 0, first=1) for rank in range(4)]
+    outputs = keeper.close(at(10), [*here, *(summary(rank) for rank in invented), *other], unavailable=False)
+    letters = [one.record for one in outputs if isinstance(one.record, DeadLetter)]
+    assert [(one.key, one.reason[:12]) for one in letters] == [
+        (b"job1|0", "4 summaries "),
+        (b"job1|9", "4 summaries "),
+    ]
+    assert letters[0].reason.endswith("ranks -5,131072,1000000000,1180591620717411303424")
+    assert [(view.attempt, sorted(view.members), view.superseded) for view in keeper.views] == [
+        ("0", [0, 1, 2, 3], None)
+    ]
 
 
 def test_detectors_no_longer_run_for_attempts_that_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,10 @@ from detection_support import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.identity import Identity
+from schemas.identity import MOST_RANKS, Identity
 from schemas.results import Series, Window
 from streams.attempt_window import AttemptWindow
-from streams.bounds import MOST_NODES
+from streams.bounds import MOST_NODES, MOST_OTHERS
 from streams.iterations import ProgressClock
 from streams.view import AttemptView
 
@@ -364,6 +364,26 @@ def test_whoever_invents_nodes_fills_no_view_and_displaces_nobody_on_whose_node_
     for known, rounds in ((view.stops.launchers, "a0"), (view.switches, "a0"), (view.node_life, "a2")):
         assert "node01" in known
         assert sum(name.startswith(rounds) for name in known) == MOST_NODES // 2
+
+
+def test_whoever_invents_ranks_fills_no_view_and_displaces_nobody_of_the_announced_world() -> None:
+    view = seen(closed([summary(rank) for rank in (0, 1)]))
+    flood = [summary(rank, 10) for rank in (10**9, -1, *range(MOST_RANKS - MOST_OTHERS, MOST_RANKS + 2))]
+    for summaries in (flood, flood[::-1]):
+        inside, outside = view.admits(summaries)
+        # Nobody has told of a world: there is room for so many, of whom two are known, the lowest first.
+        assert len(inside) == MOST_OTHERS - 2
+        assert sorted(one.identity.rank or 0 for one in outside)[:2] == [-1, MOST_RANKS - 2]
+    view.update(closed(view.admits(flood)[0], 10))
+    assert len(view.members) == MOST_OTHERS
+    late = [summary(0, 20), summary(4, 20), summary(9, 20)]
+    assert view.admits(late) == ([late[0]], late[1:])
+    # Once it is known that a world has five, those who are of it take no room from the others.
+    beyond = [summary(rank, 20) for rank in (11, 10, 5)]
+    late = [*late, summary(1, 20, world_size=5), summary(3, 20, layout={"world": 4}), *beyond]
+    assert view.admits(late) == ([one for one in late if one not in beyond[:2]], beyond[:2])
+    view.update(closed(view.admits(late)[0], 20))
+    assert view.admits(late[:2]) == (late[:2], [])
 
 
 def test_a_rank_that_claims_ever_other_nodes_fills_no_view_with_their_clocks() -> None:
