@@ -6,19 +6,25 @@ from collections.abc import Callable
 
 import pytest
 from streams_support import (
+    RANKS_PER_NODE,
     Script,
+    agent,
     at,
     dying,
     hanging,
     node_of,
+    pid_of,
     recording_of,
+    records,
     restarting,
+    run,
     slowing,
     worker,
+    written_log,
 )
 
 from rankwatch import diagnose
-from schemas.events import Log
+from schemas.events import Heartbeat, Log, Topology
 from schemas.identity import Identity
 from schemas.results import Incident
 
@@ -120,6 +126,13 @@ def fails(script: Script, second: float, error: str = ERROR, rank: int = 2, rank
     script.log(worker("job", rank), second, error)
     for other in set(range(ranks)) - {rank}:
         script.log(worker("job", other), second + 0.9 + other / 10, LOST.format(other))
+
+
+def ended(script: Script, second: float, ranks: int = 4) -> None:
+    for rank in range(ranks):
+        local = rank % RANKS_PER_NODE
+        text = f"failed (exitcode: 1) local_rank: {local} (pid: {pid_of(rank)}) of binary: python"
+        script.log(agent("job", node_of(rank)), second + rank / 10, text)
 
 
 def in_place(first: int = 11, load: float = 20, error: str = ERROR, *, says_so: bool = True) -> Script:
@@ -224,3 +237,32 @@ EPOCHS: dict[str, Callable[[], Script]] = {
 def test_a_job_that_counts_each_epoch_anew_has_lived_through_a_caught_error(make: Callable[[], Script]) -> None:
     (found,) = incidents(make())
     assert (found.severity, found.suspects, found.resolution) == ("info", [], GOES_ON)
+
+
+def test_a_job_that_begins_anew_in_place_although_its_ranks_have_ended_is_watched_on() -> None:
+    script = in_place()
+    ended(script, 26.5)
+    script.stacks(4, range(112, 180, 5), 1)
+    script.alive(4, 108, 180)
+    first, later = incidents(script)
+    assert ([one.rank for one in first.suspects], first.resolution) == ([2], "the attempt has ended")
+    assert ([one.rank for one in later.suspects], later.symptom, later.status) == ([1], "hang", "open")
+
+
+def test_the_end_of_the_only_rank_known_of_many_is_not_that_of_the_attempt() -> None:
+    script = Script("job")
+    script.send(worker("job", 0), Topology(time=at(0.2), pid=pid_of(0)))
+    script.log(worker("job", 0), 0.3, "[rank 0] starting, world size: 8")
+    script.train(1, 1, 24)
+    script.alive(1, 0, 25)
+    script.log(worker("job", 0), 25.2, ERROR)
+    ended(script, 26, 1)
+    for second in range(28, 100, 4):
+        script.send(agent("job", node_of(0)), Heartbeat(time=at(second + 0.4), pids=[]))
+    for rank in range(1, 8):
+        script.log(worker("job", rank), 52.5 + rank / 10, LOST.format(rank))
+    log = written_log(recording_of(script))
+    run(log)
+    said = records(log, "incidents")
+    assert len({one.id for one in said}) == 1
+    assert [one.rank for one in said[-1].suspects] == [0]
