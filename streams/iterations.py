@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from schemas.packs import SeriesPack, whole_numbers
 from schemas.results import Window
+from streams.falls import MOST_FALLS, Fall, fall_of, judged
 from streams.lines.names import STEP_TIME, in_common
 from streams.packing import pack_of
 
@@ -28,7 +29,9 @@ class ProgressClock(msgspec.Struct, kw_only=True):
 
     A line that prints no time has that of one before it: the earliest that it may be. ``timed`` is the latest iteration
     of which it is known when it came, ``untimed`` that of which it is not. ``told`` counts the iterations that were
-    told of, as far as anybody asks. ``pause`` is for how long it once did not move on before it did (ns).
+    told of, as far as anybody asks. ``pause`` is for how long it once did not move on before it did (ns). ``falls`` are
+    the latest places at which numbers fell back, ``started`` the end of the last window in which a rank that had
+    iterated said how many there are, or which process it is, as ranks do when they start (ns).
     """
 
     iteration: int | None = None
@@ -42,6 +45,8 @@ class ProgressClock(msgspec.Struct, kw_only=True):
     untimed: int | None = None
     told: int = 0
     pause: int = 0
+    falls: list[Fall] = []
+    started: int | None = None
 
     def __post_init__(self) -> None:
         # A clock that was written down before iterations were counted has seen as many as it knows durations of.
@@ -72,6 +77,7 @@ class ProgressClock(msgspec.Struct, kw_only=True):
         before = (self.iteration, self.time)
         moved = [window for window in windows if self._moved(window)]
         back = [window for window in moved if self._went_back(window)]
+        self._note_fall(windows, moved)
         for window in moved:
             self.time = max(self.time or 0, window.iteration_time or 0)
         if before[1] is not None and self.time is not None:
@@ -95,6 +101,17 @@ class ProgressClock(msgspec.Struct, kw_only=True):
             durations = self._since(*before)
         if durations:
             self.steps = [*self.steps, int(median(durations))][-20:]
+
+    def _note_fall(self, windows: list[Window], moved: list[Window]) -> None:
+        """Remember whether numbers fell back in this window, and who has said that it starts."""
+        starts = [one.end for one in windows if one.identity.rank in self.reached and (one.world_size or one.announced)]
+        self.started = max([*starts, self.started or 0]) or None
+        if self.iteration is None:
+            return
+        fall = fall_of(moved, self.reached, self.iteration, self.time, self.stride)
+        # In the window of a fall a rank's latest iteration is its highest, so it falls in the next one once more.
+        if fall is not None and not (self.falls and fall.since < self.falls[-1].time):
+            self.falls = [*self.falls, judged(fall, self.falls, self.started, self.stride)][-MOST_FALLS:]
 
     def _stride(self, told: list[int], back: list[Window]) -> None:
         """How far the last two numbers that any rank reports lie apart."""

@@ -16,6 +16,7 @@ from streams.checks import require
 from streams.iterations import ProgressClock
 from streams.lines.phases import QUIET_PHASES, SHUTDOWN
 from streams.member import WAITING
+from streams.stops import GOES_ON_NS
 from streams.view import AttemptView
 
 SECOND = 1_000_000_000
@@ -283,11 +284,17 @@ def active(window: AttemptWindow, rank: int, rule: StallRule) -> bool:
 
 
 def over(view: AttemptView) -> bool:
-    """Whether the attempt has ended, was stopped by its owner or gave way to the next."""
+    """Whether the attempt has ended, was stopped by its owner or gave way to the next.
+
+    By the ends of ranks only once those of all that there should be are known, and no iterations have come long since.
+    """
     if view.finished or view.stopped is not None or view.superseded is not None:
         return True
-    members = view.members.values()
-    return bool(members) and all(member.exit is not None for member in members)
+    ends = [member.exit.time if member.exit is not None else None for member in view.members.values()]
+    known = [end for end in ends if end is not None]
+    if not known or len(known) < len(ends) or not view.expected <= view.members.keys():
+        return False
+    return (view.iterated or 0) <= max(known) + GOES_ON_NS
 
 
 def alive_since(view: AttemptView, time: int) -> bool:

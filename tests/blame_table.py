@@ -9,12 +9,17 @@ import msgspec
 from detection_support import anomaly, at, situation
 
 from schemas.results import Anomaly, Suspect
+from streams.falls import Fall, Fell
 from streams.incidents.decision import Reason
 from streams.incidents.situation import Situation
 from streams.regular_lines import Regular
 from streams.rhythm import Rhythm
 
 RANKS = 8
+
+
+def fell(why: Fell, since: float = 11, time: float = 17) -> Fall:
+    return Fall(at(since), at(time), 24, 1, why.value)
 
 
 def others(*apart: int) -> list[int]:
@@ -298,6 +303,15 @@ TABLE: list[Row] = [
     ("two on different nodes at once", Reason.SEVERAL_CANDIDATES, [], [error(1, 12), error(6, 13, "b")], situation()),
     ("half of a node and another", Reason.SEVERAL_CANDIDATES, [], [error(1, 12), error(2, 12), error(3, 12)], situation()),
     ("iterations go on", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19))),
+    ("iterations come again from a checkpoint", Reason.OWN_ERROR, [6], [error(6, 12)], situation(iterated=at(19), falls=[fell(Fell.CHECKPOINT)])),
+    ("iterations come again from a checkpoint, and peers had lost it", Reason.OWN_ERROR, [6], [error(6, 12), cascade(*others(6))], situation(iterated=at(19), falls=[fell(Fell.CHECKPOINT)])),
+    ("iterations come again from their beginning, nothing else is known", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), falls=[fell(Fell.UNKNOWN)])),
+    ("iterations come again from their beginning, and most have lost it", Reason.OWN_ERROR, [6], [error(6, 12), cascade(*others(6))], situation(iterated=at(19), falls=[fell(Fell.UNKNOWN)])),
+    ("iterations come again from their beginning, who failed is known", Reason.OWN_ERROR, [6], [error(6, 12), cascade(*others(6))], situation(iterated=at(19), falls=[fell(Fell.UNKNOWN)], named=frozenset({6}))),
+    ("iterations come again from their beginning, few have lost it", Reason.SURVIVED, [], [error(6, 12), cascade(1)], situation(iterated=at(19), falls=[fell(Fell.EPOCH)])),
+    ("iterations go on, and come again from a checkpoint later", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(40), falls=[fell(Fell.CHECKPOINT, 30, 35)])),
+    ("iterations have come again from a checkpoint, and go on", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), falls=[fell(Fell.CHECKPOINT, 3, 6)])),
+    ("another process of a rank has ended before, and iterations go on", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), exited={6: at(4)}, falls=[fell(Fell.STARTED, 3, 6)])),
     ("an error that a rank survives before a hang", Reason.OUTSIDE_COMMUNICATION, [5], [error(2, 5, "b"), stall(), outside(5)], situation(iterated=at(9), exited={2: at(60)})),
     ("iterations go on, and much later all end", Reason.SURVIVED, [], [error(6, 12)], situation(iterated=at(19), exited={6: at(60)})),
     ("training ends well after an error", Reason.SURVIVED, [], [error(6, 12)], situation(finished=True)),

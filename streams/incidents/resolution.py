@@ -15,6 +15,7 @@ class Resolution(Enum):
     OUT_OF_TIME = "the job ran out of time"
     SUPERSEDED = "a new attempt has begun"
     ENDED = "the attempt has ended"
+    RESTARTED = "the job has begun anew, from an earlier iteration"
     ITERATES = "iterations go on"
     GOES_ON = "the job goes on"
     QUIET = "it no longer shows"
@@ -54,7 +55,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     shows must not (``situation.quiet_ns``), ``lull_ns`` for how long it once did not and was not over; ``flaps`` how
     often it was over and showed again. ``stopped`` says why somebody stopped the attempt, ``superseded`` and ``ended``
     are of it, ``progressed`` is whether it has iterated since, ``survived`` whether blame finds that it went on though
-    it prints no iterations.
+    it prints no iterations, ``restarted`` whether those that came since began again at a lower number.
     """
 
     stands: bool
@@ -68,6 +69,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = False
     progressed: bool = False
     survived: bool = False
+    restarted: bool = False
 
     @property
     def patience(self) -> int:
@@ -89,6 +91,7 @@ def resolution_of(course: Course) -> Resolution | None:
     for holds, resolution in (
         (course.superseded, Resolution.SUPERSEDED),
         (quiet and course.ended, Resolution.ENDED),
+        (course.stands and quiet and course.progressed and course.restarted, Resolution.RESTARTED),
         (course.stands and settled and course.progressed, Resolution.ITERATES),
         (settled and course.survived, Resolution.GOES_ON),
         (not course.stands and course.quiet_ns >= course.patience, Resolution.QUIET),

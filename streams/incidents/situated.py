@@ -63,6 +63,8 @@ def situation_of(incident: Open, state: IncidentBookState, view: AttemptView, wi
         leading=any(one.grounds == "frontier" for one in incident.support),
         working=working(state.hardware),
         beside=bool(incident.beside),
+        falls=view.clock.falls,
+        named=_named(incident),
     )
     timed = window.end - state.timed <= situation.quiet_ns
     return msgspec.structs.replace(situation, timed=timed)
@@ -102,7 +104,15 @@ def course_of(
         ended=over(view),
         progressed=view.iterated is not None and view.iterated > max(window.start, settled),
         survived=decision.reason is Reason.SURVIVED and view.iterated is None,
+        restarted=decision.reason is not Reason.SURVIVED
+        and situation.began_anew(decision.onset, decision.onset, told=bool(decision.suspects)),
     )
+
+
+def _named(incident: Open) -> frozenset[int]:
+    """Whom an incident names so far."""
+    suspects = incident.latest.suspects if incident.latest is not None else []
+    return frozenset(one.rank for one in suspects if one.rank is not None)
 
 
 def stands(incident: Open) -> bool:

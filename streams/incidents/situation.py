@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.results import Anomaly
 from streams.alike import NEAR_STEPS
+from streams.falls import Fall
 from streams.incidents.decision import ranks_of
 from streams.regular_lines import REACHES_NS, Regular, going_on, regular_until, went_on
 from streams.rhythm import OVERDUE_PAUSES, Rhythm
@@ -34,7 +35,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     when they last printed what they had printed before, ``told`` the end of the window in which they last said how long
     their own work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too
     little. ``working`` is when ports were found to work again, by node and device. ``beside``: the incident is of what
-    came while the job already stood still for another.
+    came while the job already stood still for another. ``falls`` are where the
+    numbers of iterations fell back, ``named`` the ranks that the incident names so far.
     """
 
     members: dict[int, str]
@@ -61,6 +63,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     leading: bool = False
     working: dict[tuple[str, str], int] = {}
     beside: bool = False
+    falls: list[Fall] = []
+    named: frozenset[int] = frozenset()
 
     @property
     def unheard(self) -> int:
@@ -119,29 +123,41 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def survived(self, failure: Anomaly, anomalies: list[Anomaly]) -> bool:
         """Whether the job, or the rank, went on after an error.
 
-        Iterations came when none could have been under way any more, while the rank had not ended; where none are
-        printed, all that was regularly printed until then did; training came to its own end, and nobody waited in vain
-        after that; or the rank was seen waiting with its peers after an iteration that followed the error.
+        Iterations came when none could have been under way any more, while the rank had not ended, and not from a lower
+        number again, as once the job has begun anew; where none are printed, all that was regularly printed until then
+        did; training came to its own end, and nobody waited in vain after that; or the rank was seen waiting with its
+        peers after an iteration that followed the error.
         """
         if failure.grounds not in _MAY_PASS:
             return False
         ranks = {suspect.rank for suspect in failure.suspects if suspect.rank is not None}
-        ends = [self.exited[rank] for rank in ranks if rank in self.exited]
+        ends = [self.exited[rank] for rank in ranks if rank in self.exited and not self._began_since(rank, failure)]
         if self.finished and not ends and not self._waits_for_its_end(failure):
             return True
-        waiting = {
-            rank
-            for one in anomalies
-            if one.detector in STANDSTILL and one.onset >= failure.onset and one.end > failure.end
-            for rank in one.victims
-        }
-        if ranks and ranks <= waiting:
+        if ranks and ranks <= _seen_waiting(failure, anomalies):
             return True
         if self.iterated is None:
             return not ends and self._lines_went_on(failure, ranks)
-        if any(end <= self.iterated for end in ends):
+        if any(end <= self.iterated for end in ends) or self.iterated <= _by_then(failure) + margin_ns(self.step_ns):
             return False
-        return self.iterated > _by_then(failure) + margin_ns(self.step_ns)
+        told = bool(ranks & self.named) or self._lost_by_most(anomalies)
+        return not self.began_anew(earliest(failure), _by_then(failure), told=told)
+
+    def _lost_by_most(self, anomalies: list[Anomaly]) -> bool:
+        lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
+        return 2 * len(lost & self.members.keys()) > len(self.members)
+
+    def began_anew(self, since: int, by_then: int, *, told: bool) -> bool:
+        """Whether the first iterations after what was between the two times (ns) came again from a lower number.
+
+        Where that may have been the end of an epoch it counts only if something else ``told`` that the job has failed.
+        """
+        by_then += margin_ns(self.step_ns)
+        return any(fall.since <= by_then and fall.time > since and (told or fall.is_certain) for fall in self.falls)
+
+    def _began_since(self, rank: int, failure: Anomaly) -> bool:
+        """Whether the job has begun anew between the end of a rank and a failure: then another process has failed."""
+        return any(self.exited[rank] < one.time <= earliest(failure) and one.is_certain for one in self.falls)
 
     def _waits_for_its_end(self, failure: Anomaly) -> bool:
         """Whether ranks have waited in vain after the last iteration: then training is done, and the job is not."""
@@ -198,6 +214,12 @@ def came_before(one: Anomaly, other: Anomaly) -> bool:
     """
     lags = other.detector == HARDWARE_STATE and one.detector != HARDWARE_STATE
     return latest(one) + TOGETHER_NS < earliest(other) - (COLLECTED_NS if lags else 0)
+
+
+def _seen_waiting(failure: Anomaly, anomalies: list[Anomaly]) -> set[int]:
+    """The ranks that were seen waiting with their peers after an iteration that followed an error."""
+    later = [one for one in anomalies if one.onset >= failure.onset and one.end > failure.end]
+    return {rank for one in later if one.detector in STANDSTILL for rank in one.victims}
 
 
 def _by_then(failure: Anomaly) -> int:

@@ -342,6 +342,7 @@ def test_renaming_ranks_renames_the_suspects(row: Row, to: list[int]) -> None:
         lapsed=[to[rank] for rank in known.lapsed],
         watched={to[rank]: time for rank, time in known.watched.items()},
         told={to[rank]: time for rank, time in known.told.items()},
+        named=frozenset(to[rank] for rank in known.named),
     )
     decision = decide([renamed(one, to) for one in anomalies], renewed)
     assert (decision.reason, named(decision)) == (reason, sorted(to[rank] for rank in suspects))
