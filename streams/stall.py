@@ -59,7 +59,9 @@ class StallRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` is the latest iteration's time, ``silence`` how long ago that is at the window's end.
+    """``since`` is the latest iteration's time, or when a checkpoint or evaluation behind it was over.
+
+    ``silence`` is how long ago that is at the window's end.
 
     Before the first iteration, ``since`` is the latest line's time; there is no ``iteration``, and no ``step`` (0).
     """
@@ -175,17 +177,18 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule, now:
     clock = view.clock
     if clock.time is None or clock.step_ns is None:
         return None
-    silence = now - clock.time
+    since = _awaited_since(view, rule, now)
+    silence = now - since
     if silence < silence_ns(clock, rule):
         return None
     stall = Stall(
-        since=clock.time,
+        since=since,
         silence=silence,
         step=clock.step_ns,
         iteration=clock.iteration,
         phase=view.phase,
         critical=silence >= rule.critical_s * SECOND,
-        settled=clock.time + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
+        settled=since + int(max(rule.settle_steps * clock.step_ns, rule.settle_s * SECOND)),
     )
     warm = clock.told > rule.warm_up_steps
     quiet = view.phase in QUIET_PHASES and silence < rule.quiet_silence_s * SECOND
@@ -194,6 +197,25 @@ def _in_training(view: AttemptView, window: AttemptWindow, rule: StallRule, now:
     if not warm and silence < rule.quiet_silence_s * SECOND and _awaits_a_program(view, stall):
         return None
     return stall
+
+
+def _awaited_since(view: AttemptView, rule: StallRule, now: int) -> int:
+    """Since when (ns) an iteration is awaited: the latest one or, behind it, the end of a checkpoint or evaluation.
+
+    Only of one into which ranks went from training, before no iteration had come for long, and once nobody is in one.
+    What began before the latest iteration did not hold it up, and nothing moves a standstill that was there by then.
+    """
+    clock = view.clock
+    since = iterated = clock.time or 0
+    step = clock.step_ns or 0
+    if view.stood is not None and view.stood >= iterated:
+        return view.stood
+    if view.phase in QUIET_PHASES:
+        return iterated
+    for began, over in sorted(view.quiet):
+        if iterated - 2 * step <= began <= since + silence_ns(clock, rule):
+            since = max(since, min(over, now))
+    return since
 
 
 def _frozen_for_all(view: AttemptView, window: AttemptWindow, stall: Stall, rule: StallRule) -> bool:

@@ -25,6 +25,8 @@ from streams.stops import GOES_ON_NS, Stops, Why, alone, bound, decided, take
 
 QUIET_NS = 60_000_000_000
 """A rank's checkpoint through which the job has iterated for so long does not hold it up; some print no end of it."""
+MOST_QUIET = 8
+"""So many checkpoints and evaluations that are over are kept of those behind one iteration."""
 KNOWN = 0.9
 """Of how many ranks the stage must be known for stages to be known."""
 
@@ -32,11 +34,14 @@ KNOWN = 0.9
 class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     """One attempt of a job, as far as closed windows tell.
 
-    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each. ``heard`` is when a worker whose
-    rank is not known last reported an iteration, ``said_done`` when one said that training was done; ``nobodys`` is
-    what such workers have told; ``labels`` are the job's. ``places`` is empty but where the view is written down.
-    ``switches`` are those that nodes hang under, with all above them; ``clocks`` by how much (ns) printed times of
-    nodes were set back, ``retimed`` the end of the last window in which a rank's times ran ahead and were not believed.
+    ``phases`` are the ranks' own, ``turned`` the times at which a line last told each; ``entered`` since when those are
+    in a checkpoint or evaluation that have not said that it is over, ``quiet`` from when to when others were, the last
+    ones behind the latest iteration; ``stood`` since when the attempt stood still when it was judged last. ``heard`` is
+    when a worker whose rank is not known last reported an iteration, ``said_done`` when one said that training was
+    done; ``nobodys`` is what such workers have told; ``labels`` are the job's. ``places`` is empty but where the view
+    is written down. ``switches`` are those that nodes hang under, with all above them; ``clocks`` by how much (ns)
+    printed times of nodes were set back, ``retimed`` the end of the last window in which a rank's times ran ahead and
+    were not believed.
     """
 
     job: str
@@ -49,6 +54,9 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
     clock: ProgressClock = msgspec.field(default_factory=ProgressClock)
     phases: dict[int, str] = {}
     turned: dict[int, int] = {}
+    entered: dict[int, int] = {}
+    quiet: list[tuple[int, int]] = []
+    stood: int | None = None
     stopped: int | None = None
     stops: Stops = msgspec.field(default_factory=Stops)
     superseded: int | None = None
@@ -86,6 +94,7 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
         self._believe(self.layout.get("world"))
         self.clock.advance(window.summaries)
         self._nobodys(window.nobodys)
+        self._note_quiet(window.start)
         before = self.iterated
         self._node_side(window)
         self._note_stops(window, before)
@@ -125,6 +134,24 @@ class AttemptView(msgspec.Struct, kw_only=True, dict=True):
                 self.turned[NOBODY] = told.phase_time
         if told is not None and told.finished is not None:
             self.said_done = told.finished
+
+    def _note_quiet(self, start: int) -> None:
+        """Note who has gone into a checkpoint or evaluation, and whose is over, in the window that begins at ``start``.
+
+        A phase that was told several times in a window may have begun with the first of these lines: its beginning is
+        taken to lie as near to the latest iteration as it may.
+        """
+        iterated = self.clock.time or 0
+        over = [rank for rank in self.entered if self.phases.get(rank) == TRAIN and rank in self.turned]
+        if over:
+            told = (min(self.entered[rank] for rank in over), max(self.turned[rank] for rank in over))
+            self.quiet = [one for one in [*self.quiet, told] if one[1] > iterated][-MOST_QUIET:]
+        nearest = max(iterated, start)
+        self.entered = {
+            rank: self.entered.get(rank, min(nearest, self.turned.get(rank, nearest)))
+            for rank, phase in self.phases.items()
+            if phase in QUIET_PHASES
+        }
 
     def _believe(self, world_size: int | None) -> None:
         if world_size is not None and 0 < world_size <= MOST_RANKS:

@@ -107,20 +107,27 @@ def saving(pause: int = 120, load: tuple[float, float] = WRITES, *, stacks: bool
     return script
 
 
-def stuck_saving(rank: int = 3, until: int = 170, load: tuple[float, float] = FROZEN) -> Script:
-    """Everybody writes its own part of a checkpoint; one never comes back, the others wait for it."""
+def stuck_saving(
+    rank: int = 3, until: int = 170, load: tuple[float, float] = FROZEN, done: tuple[int, ...] = ()
+) -> Script:
+    """Everybody writes its own part of a checkpoint; one never comes back, the others wait for it.
+
+    Those who are ``done`` say after a minute that theirs is.
+    """
     script = Script("job")
     script.start(RANKS)
     script.train(RANKS, 1, 40)
     life = Life(script).measured(0, 41, BUSY)
     for every in range(RANKS):
         script.log(worker("job", every), 41.0 + every / 100, "saving checkpoint at iteration      40 to /ckpt")
+    for every in done:
+        script.log(worker("job", every), 101.0 + every / 100, "successfully saved checkpoint from iteration      40")
     life.measured(44, until, SPINS, {rank: load}).seen(range(60, until, 10), BARRIER, {rank: WRITING})
     return script
 
 
-def evaluating(pause: int = 90, said: str = "Running Evaluation") -> Script:
-    """An evaluation of a minute and a half after iteration 40."""
+def evaluating(pause: int = 90, said: str = "Running Evaluation", done: str = "") -> Script:
+    """An evaluation of a minute and a half after iteration 40; the first step behind what says ``done`` is long."""
     script = Script("job")
     script.start(RANKS)
     script.train(RANKS, 1, 40)
@@ -128,6 +135,8 @@ def evaluating(pause: int = 90, said: str = "Running Evaluation") -> Script:
         script.log(worker("job", rank), 41.0, said)
     life = Life(script).measured(0, 41, BUSY).measured(44, 44 + pause, BUSY)
     life.seen(range(50, 40 + pause, 10), EVALUATING, {1: WAITING})
+    for rank in range(RANKS) if done else ():
+        script.log(worker("job", rank), 37.5 + pause, done)
     script.train(RANKS, 41, 70, zero=pause + 3)
     life.measured(44 + pause, 75 + pause, BUSY)
     return script
@@ -225,6 +234,7 @@ QUIET: dict[str, Callable[[], Script]] = {
     "all save and hardly do a thing": lambda: saving(one=False, load=(1.0, 12.0)),
     "evaluation": evaluating,
     "evaluation, by a bar": lambda: evaluating(said="Evaluating:   0%|          | 0/500 [00:00<?, ?it/s]"),
+    "evaluation that is said to be done": lambda: evaluating(done="evaluation done: val_loss 2.31"),
     "shutdown": ending,
     "shutdown by the last iteration": lambda: ending("", 500),
     "shutdown of Megatron": lambda: ending("[exiting program at iteration 40] datetime: 2026-11-29 18:11:20 "),
@@ -248,6 +258,10 @@ def stuck_in_step(step: int, until: int = 290) -> Script:
 
 HANGS: dict[str, tuple[Callable[[], Script], list[int]]] = {
     "one stuck in its checkpoint": (stuck_saving, [3]),
+    "one stuck in its checkpoint, the others say that theirs is done": (
+        lambda: stuck_saving(done=(0, 1, 2, 4, 5, 6, 7)),
+        [3],
+    ),
     "rank 0 stuck in its checkpoint": (lambda: stuck_saving(rank=0), [0]),
     "one stuck in its start-up, others spin": (stuck_at_start, [5]),
     "one stuck in its start-up, others sleep": (lambda: stuck_at_start(others=FROZEN), [5]),

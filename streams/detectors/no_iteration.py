@@ -43,8 +43,10 @@ class NoIteration(JobDetector[StallRule, Nothing]):
             said = f"no end for {silence:.0f} s after the last iteration {stall.iteration}, and some are waited for"
             before = "training came to its own end"
         else:
+            behind = "the checkpoint or evaluation behind " if stall.since > (view.clock.time or 0) else ""
             said = (
-                f"no iteration for {silence:.0f} s after iteration {stall.iteration}, {silence / step:.0f} steps long"
+                f"no iteration for {silence:.0f} s after {behind}iteration {stall.iteration}, "
+                f"{silence / step:.0f} steps long"
             )
             before = f"median step {step:.3g} s before"
         return [

@@ -172,6 +172,7 @@ class JobKeeper:
         found, failures = attempt.observe(window, STAGE)
         anomalies, waits = awaiting_turn(found, view, self._other_groups(view.attempt), window.end)
         stall = stall_of(view, window, StallRule())
+        view.stood = stall.since if stall else None
         stacks = merged_stacks(view, window, stall) if stall else None
         drafts = attempt.incidents.drafts(view, window, anomalies, partial(self._suspicious, window), stacks)
         told = (("anomalies", [*anomalies, *waits]), ("merged.stacks", attempt.anew(stacks)))

@@ -142,6 +142,73 @@ def test_a_stall_where(name: str, windows: list[AttemptWindow]) -> None:
     assert stall(windows) is not None, name
 
 
+SAVING = [still(RANKS, 10, **CHECKPOINT, phase_time=at(11)), still(RANKS, 20, **CHECKPOINT)]
+SAVED = [still(RANKS, 30, phase_time=at(38)), still(RANKS, 40)]
+
+
+@pytest.mark.parametrize(
+    ("name", "windows", "since"),
+    [
+        ("they have said that it is over", [ten_steps(), *SAVING, *SAVED], 38),
+        (
+            "told again and again in a window, it may have begun with the first line",
+            [ten_steps(), still(RANKS, 10, **CHECKPOINT, phase_time=at(19)), SAVING[1], *SAVED],
+            38,
+        ),
+        (
+            "an evaluation follows a checkpoint",
+            [
+                ten_steps(),
+                SAVING[0],
+                still(RANKS, 20, phase_time=at(28)),
+                still(RANKS, 30, phase="evaluation", phase_time=at(31)),
+                still(RANKS, 40, phase_time=at(48)),
+                still(RANKS, 50),
+            ],
+            48,
+        ),
+        ("who says so was in none", [ten_steps(), still(RANKS, 10), still(RANKS, 20), *SAVED], 9),
+        (
+            "one was in none, the others say nothing",
+            [ten_steps(), still(RANKS, 10), still(RANKS, 20), still(RANKS, 30, {2: {"phase_time": at(38)}}), SAVED[1]],
+            9,
+        ),
+        (
+            "they went into it when none had come for long",
+            [ten_steps(), still(RANKS, 10), still(RANKS, 20, **CHECKPOINT, phase_time=at(25)), *SAVED],
+            9,
+        ),
+        (
+            "iterations came meanwhile",
+            [
+                ten_steps(),
+                healthy(RANKS, 10, 11, **CHECKPOINT, phase_time=at(11)),
+                still(RANKS, 20, **CHECKPOINT),
+                *SAVED,
+            ],
+            19,
+        ),
+    ],
+)
+def test_behind_a_checkpoint_an_iteration_is_awaited_once_it_is_over(
+    name: str, windows: list[AttemptWindow], since: int
+) -> None:
+    found = stall(windows)
+    assert found is not None, name
+    assert (found.since, found.silence) == (at(since), windows[-1].end - at(since)), name
+
+
+def test_the_end_of_a_checkpoint_moves_no_standstill_that_was_there_and_none_in_which_somebody_still_is() -> None:
+    windows = [ten_steps(), *SAVING, *SAVED]
+    found = stall(windows, stood=at(9))
+    assert found is not None and found.since == at(9)
+    found = stall(windows, stood=at(4))
+    assert found is not None and found.since == at(38)
+    left = still(RANKS, 30, {0: CHECKPOINT}, phase_time=at(38))
+    found = stall([*windows[:3], left, still(RANKS, 40, {0: CHECKPOINT}, **FROZEN)])
+    assert found is not None and found.since == at(9)
+
+
 def test_a_job_whose_steps_are_counted_anew_each_epoch_does_not_stand_still() -> None:
     assert stall([ten_steps(), healthy(RANKS, 10, 1), healthy(RANKS, 20, 1)]) is None
 
