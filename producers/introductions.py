@@ -71,7 +71,8 @@ def introduced(logs: Sequence[LogFile]) -> Introduced:
     """Who the processes of one job are, nobody where what its logs say does not fit together.
 
     The largest communicator counts: where its size is the only one that lines call that of the world; or where none
-    does, each of its ranks is one process, and no communicator lacks a member once the job has trained.
+    does, it joins several hosts, each of its ranks is one process, and no communicator lacks a member once the job has
+    trained. The ranks of one host may as well be a group of a job whose other hosts nothing tells of.
     """
     told = _Told(logs)
     size = max(told.joined, default=0)
@@ -84,8 +85,9 @@ def introduced(logs: Sequence[LogFile]) -> Introduced:
     complete = len(set(own.values())) == size
     if told.worlds:
         return Introduced(own, complete) if _in_turn(own, told.spans) else NOBODY
+    several = len({host for host, _ in own}) > 1
     # A process that joins nobody who is known, as one of another job would, has not introduced itself there.
-    known = complete and len(own) == size and own.keys() == told.spans.keys()
+    known = several and complete and len(own) == size and own.keys() == told.spans.keys()
     return Introduced(own, True) if known and _closed(told) and _has_trained(logs) else NOBODY
 
 
