@@ -18,7 +18,7 @@ from schemas.topics import TOPICS
 from streams.config import StreamConfig
 from streams.counts import Counts
 from streams.snapshots import SnapshotError, SnapshotStore
-from streams.stages.dead_letters import dead_letter_output, too_large
+from streams.stages.dead_letters import dead_letter_output, too_large, unsaved
 from streams.stages.outputs import Output
 from streams.stages.standing import Standing
 
@@ -143,13 +143,18 @@ class Runner:
     def save(self) -> dict[str, int] | None:
         """Write down the state at the window boundary just closed, once all that was said before is safe.
 
-        Returns the offsets up to which everything is safe, by ``topic|partition``; null without a store.
+        Returns the offsets up to which everything is safe, by ``topic|partition``; null without a store, and where the
+        state is too large for it: the work goes on then, and the state before it, with its offsets, stays.
         """
         if self._store is None:
             return None
         self._log.flush()
         snapshot = self.stage.written()
-        self._store.save(snapshot)
+        try:
+            self._store.save(snapshot)
+        except TooLargeError as error:
+            self._emit([dead_letter_output(unsaved(snapshot, str(error)), snapshot.end)])
+            return None
         return snapshot.offsets
 
     def _watch_poison(self, place: Place, entry: Entry, outputs: list[Output]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from schemas.ids import stable_id
-from schemas.results import Anomaly, Drift, Series
+from schemas.results import Anomaly, Drift, Series, Suspect
 from streams.attempt_window import AttemptWindow
 from streams.state import written
 from streams.view import AttemptView
@@ -22,6 +22,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 D = TypeVar("D", bound="type[Detector[Any, Any]]")
 
 Stage = Literal["rank", "job"]
+MOST_DETAILED = 64
+"""Suspects of one finding of whom all is told; who else there is stands there with place, score and kind."""
 
 
 class Detector(Generic[C, S]):
@@ -89,8 +91,19 @@ class JobDetector(Detector[C, S]):
             attempt=window.attempt,
             start=window.start,
             end=window.end,
-            **fields,
+            **fields | {"suspects": briefly(fields.get("suspects", []))},
         )
+
+
+def briefly(suspects: list[Suspect]) -> list[Suspect]:
+    """The suspects, of many the later ones without what people do not read of thousands: nobody is left out.
+
+    What blame goes by stays: rank, node, device, score, kind and switch; whom it then names is described anew.
+    """
+    if len(suspects) <= MOST_DETAILED:
+        return suspects
+    later = [msgspec.structs.replace(one, why="", role="", coordinates={}) for one in suspects[MOST_DETAILED:]]
+    return [*suspects[:MOST_DETAILED], *later]
 
 
 _REGISTER: dict[str, type[Detector[Any, Any]]] = {}

@@ -22,6 +22,8 @@ from streams.view import AttemptView
 GONE_WINDOWS = 2
 """How many windows after the job stood still a process must be missed at the latest."""
 GONE = "its process is gone from its node, which still sees others, without a word of its own"
+MOST_TOLD = 32
+"""Different ends that one finding tells."""
 _OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})
 
 
@@ -140,7 +142,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         if before == self.state.left:
             return []
         back = sorted(set(before) - set(left))
-        said = [f"rank {rank}: {end.how}" for rank, end in left.items()]
+        said = _together({rank: end.how for rank, end in left.items()}, ": ")
         said += [f"{said_ranks(back)} no longer thought to have ended early"] if back else []
         return [
             self.anomaly(
@@ -167,7 +169,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
 
     def _killed(self, view: AttemptView, window: AttemptWindow, killed: dict[int, Exit]) -> Anomaly:
         first = min(killed.values(), key=lambda one: one.time)
-        said = ", ".join(f"rank {rank} ended by {one.signal}" for rank, one in killed.items())
+        said = ", ".join(_together({rank: f"ended by {one.signal}" for rank, one in killed.items()}, " "))
         why = "ended by {}, which no launcher had sent, without a word in its own log"
         suspects = [view.suspect(rank, 0.9, why.format(one.signal)) for rank, one in killed.items()]
         return self.anomaly(
@@ -204,6 +206,16 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
             phase=view.phase,
             victims=told,
         )
+
+
+def _together(told: dict[int, str], between: str) -> list[str]:
+    """What is told of ranks, of those of whom the same is told at once; of what differs as much as people read."""
+    ranks: dict[str, list[int]] = {}
+    for rank, what in told.items():
+        ranks.setdefault(what, []).append(rank)
+    said = [f"{said_ranks(who)}{between}{what}" for what, who in list(ranks.items())[:MOST_TOLD]]
+    others = [rank for who in list(ranks.values())[MOST_TOLD:] for rank in who]
+    return [*said, f"{said_ranks(others)} likewise"] if others else said
 
 
 def _own(view: AttemptView, rank: int, end: Exit) -> bool:

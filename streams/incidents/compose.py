@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.identity import rank_ranges
+import msgspec
+
+from schemas.identity import rank_ranges, shortened
 from schemas.ids import notification_key
-from schemas.results import Anomaly, Incident, MergedClass, Ranks, Severity, SuspiciousTemplate
+from schemas.results import Anomaly, Incident, MergedClass, Ranks, Severity, Suspect, SuspiciousTemplate
 from streams.incidents.clocks import said_clocks
 from streams.incidents.decision import Decision, Reason, worst
 from streams.incidents.evidence import evidence_of, support_of
@@ -36,6 +38,7 @@ _PAGES_NOBODY = (
     Reason.WHAT_IF_LENGTHS,
     Reason.WHAT_IF_VARIATION,
 )
+LONGEST_WHY = 200
 STOP_NS, LOSS_NS = 1_000_000_000, 5_000_000_000
 
 
@@ -84,6 +87,8 @@ def compose(
 
 def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly], resolution: str) -> dict[str, Any]:
     """The fields that the decision gives."""
+    suspects = [_described(one, view, anomalies) if one.rank is not None else one for one in decision.suspects]
+    decision = msgspec.structs.replace(decision, suspects=suspects)
     scope = scope_of(view, decision)
     return {
         "severity": _severity(view, decision, anomalies),
@@ -101,6 +106,15 @@ def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly], re
         "suspects": decision.suspects,
         "victims": Ranks(ranks=rank_ranges(decision.victims)),
     }
+
+
+def _described(suspect: Suspect, view: AttemptView, anomalies: list[Anomaly]) -> Suspect:
+    """A suspect with its place and why, which a finding tells of the first of very many only (``briefly``)."""
+    if suspect.why or suspect.rank is None:
+        return suspect
+    told = [one for one in anomalies if any(other.rank == suspect.rank for other in one.suspects)]
+    why = shortened(told[-1].text, LONGEST_WHY) if told else ""
+    return view.suspect(suspect.rank, suspect.score, why, suspect.kind)
 
 
 def _have_ended(view: AttemptView, decision: Decision, resolution: str) -> bool:

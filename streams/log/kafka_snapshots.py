@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 
 from schemas.codec import CodecError, decode, encode, headers
 from schemas.results import Snapshot
+from schemas.topics import MIB
 from streams.log.kafka import KafkaLog
 from streams.snapshots import SnapshotError
 
+PACKED_FROM = 16 * MIB
+"""Snapshots of so many bytes are packed: what very many ranks are known for says mostly the same of each."""
+MOST_UNPACKED = 1024 * MIB
 FIRST_STEP = 16
 """Entries to look at first, and in memory at once: one may have tens of megabytes."""
 
@@ -20,11 +25,14 @@ class KafkaSnapshots:
         self._log = log
 
     def save(self, snapshot: Snapshot) -> None:
-        """Replace the stage's snapshot; on return the cluster has it. Raises LogError."""
+        """Replace the stage's snapshot; on return the cluster has it.
+
+        Raises TooLargeError where the topic does not take it, and LogError.
+        """
         self._log.append(
             "snapshots",
             _key(snapshot.stage, snapshot.partition),
-            encode(snapshot),
+            _packed(encode(snapshot)),
             headers("snapshot"),
             snapshot.end,
             snapshot.partition % self._log.partitions("snapshots"),
@@ -74,9 +82,27 @@ def _key(stage: str, partition: int) -> bytes:
     return f"{stage}|{partition}".encode()
 
 
+def _packed(value: bytes) -> bytes:
+    return zlib.compress(value, 1) if PACKED_FROM <= len(value) <= MOST_UNPACKED else value
+
+
+def _unpacked(value: bytes) -> bytes:
+    """What was packed; JSON as it is. Raises CodecError for what cannot be unpacked or would fill the memory."""
+    if value.startswith(b"{"):
+        return value
+    unpack = zlib.decompressobj()
+    try:
+        found = unpack.decompress(value, MOST_UNPACKED)
+    except zlib.error as error:
+        raise CodecError(f"neither JSON nor packed: {error}") from None
+    if not unpack.eof:
+        raise CodecError("it is cut short or too large")
+    return found
+
+
 def _decoded(value: bytes, stage: str, partition: int) -> Snapshot:
     try:
-        snapshot: Snapshot = decode("snapshot", value)
+        snapshot: Snapshot = decode("snapshot", _unpacked(value))
     except CodecError as error:
         raise SnapshotError(f"the snapshot of {stage} {partition} cannot be read: {error}") from None
     return snapshot

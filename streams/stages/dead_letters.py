@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.identity import said_ranks, shortened
-from schemas.results import DeadLetter, Window
+from schemas.results import DeadLetter, Snapshot, Window
 from streams.stages.outputs import Output
 
 
@@ -20,7 +20,7 @@ def failed_detector(key: str, detector: str, end: int, stage: str, error: Except
 
 
 def invented_ranks(key: str, end: int, stage: str, left_out: list[Window]) -> DeadLetter:
-    """What is left of summaries of ranks that an attempt, ``key``, has no room for in the window that ends at ``end``."""
+    """What is left of summaries of ranks that an attempt, ``key``, has no room for in a window."""
     ranks = {one.identity.rank for one in left_out if one.identity.rank is not None}
     said = f"{len(left_out)} summaries of ranks that no job has, or too many beyond the announced world, are left out: "
     return _lost(key, end, stage, said + shortened(said_ranks(ranks), 200))
@@ -56,6 +56,21 @@ def too_large(output: Output, stage: str, reason: str) -> DeadLetter:
         stage=stage,
         reason=reason,
         key=output.key.encode(),
+        value=b"",
+    )
+
+
+def unsaved(snapshot: Snapshot, reason: str) -> DeadLetter:
+    """What is left of a snapshot that its topic does not take: the one before it stays, and what was read since."""
+    key = f"{snapshot.stage}|{snapshot.partition}"
+    reason = f"the state of {key} is not written down, so whoever comes next reads again what came since: {reason}"
+    return DeadLetter(
+        topic="snapshots",
+        partition=snapshot.partition,
+        offset=snapshot.end,
+        stage=snapshot.stage,
+        reason=reason,
+        key=key.encode(),
         value=b"",
     )
 

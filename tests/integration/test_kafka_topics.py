@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -180,12 +181,18 @@ def test_a_snapshot_of_twenty_megabytes_comes_back_and_a_damaged_one_says_so(liv
     store.save(large)
     assert store.load("rank", 1) == large
     with pytest.raises(LogError, match="more than topic snapshots takes"):
-        store.save(snapshot(8, text="x" * TOPICS["snapshots"].most_bytes))
+        store.save(snapshot(8, text=os.urandom(70 * MIB).hex()))
     assert store.load("rank", 1) == large
-    live.log.append("snapshots", b"rank|1", b'{"stage": "rank", "part', headers("snapshot"), 0, 1)
-    live.log.flush()
-    with pytest.raises(SnapshotError, match="the snapshot of rank 1 cannot be read"):
-        store.load("rank", 1)
+    # What says the same again and again is packed.
+    alike = snapshot(9, text="rank 5 on node07 " * (TOPICS["snapshots"].most_bytes // 8))
+    store.save(alike)
+    assert store.load("rank", 1) == alike
+    packed = zlib.compress(msgspec.json.encode(snapshot(10)))
+    for damaged, why in ((b'{"stage": "rank", "part', ""), (packed[:-9], "it is cut short"), (b"x", "neither JSON")):
+        live.log.append("snapshots", b"rank|1", damaged, headers("snapshot"), 0, 1)
+        live.log.flush()
+        with pytest.raises(SnapshotError, match=f"the snapshot of rank 1 cannot be read: .*{why}"):
+            store.load("rank", 1)
 
 
 def test_a_snapshot_that_was_deleted_is_none(live: Pipeline) -> None:

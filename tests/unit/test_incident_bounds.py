@@ -23,11 +23,13 @@ from detection_support import (
 )
 
 from schemas.codec import encode
-from schemas.identity import MOST_RANKS
-from schemas.results import Anomaly, DeadLetter, Incident, Window
+from schemas.identity import MOST_RANKS, Identity
+from schemas.results import Anomaly, DeadLetter, Exit, Incident, Window
 from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
+from streams.detectors.registry import briefly
 from streams.incidents.book import IncidentBook
+from streams.incidents.decision import Reason
 from streams.incidents.flaps import MOST_RESTED
 from streams.incidents.joining import MOST_OPEN
 from streams.incidents.opened import KEPT_ANOMALIES, KEPT_TAKEN, IncidentBookState
@@ -83,6 +85,62 @@ def test_an_incident_of_all_ranks_of_a_large_job_fits_its_topic_and_is_said_once
         revisions += IncidentBook(state).close(view, window, [found], lambda *_: [])
     assert 1 <= len(revisions) <= 3
     assert all(len(encode(one)) < MOST_BYTES for one in revisions)
+
+
+@pytest.mark.parametrize("way", ["all raise one error", "all are killed"])
+def test_a_job_of_ten_thousand_ranks_that_fails_as_a_whole_is_one_incident(way: str) -> None:
+    ranks = 10_240
+    keeper = JobKeeper(JobState(job="job1"), CONFIG)
+    who = [identity(rank, 8, role="trainer", coordinates={"tp": rank % 8, "dp": rank // 8}) for rank in range(ranks)]
+    begun = [stepping(rank, 0, first=1, who=who[rank], world_size=ranks) for rank in range(ranks)]
+    keeper.close(at(10), begun, unavailable=False)
+    error = [known_fatal(traceback(f"ValueError: bad shard {'x' * 300}"), at(15))] if "raise" in way else []
+    ends = [] if error else [Exit(time=at(15), pid=0, code=-9, signal="SIGKILL", rank=rank) for rank in range(ranks)]
+    agent = Identity(job="job1", node="node00", rank_reason="launcher", process_type="launcher")
+    windows = [summary(rank, 10, who=who[rank], fatals=error) for rank in range(ranks)]
+    outputs = keeper.close(at(20), [*windows, summary(None, 10, who=agent, exits=ends)], unavailable=False)
+    for later in range(2, 6):
+        outputs += keeper.close(at(10 + 10 * later), [], unavailable=False)
+    incidents = [one.record for one in outputs if isinstance(one.record, Incident)]
+    assert len({one.id for one in incidents}) == 1
+    assert {one.reason for one in incidents} == {Reason.ALL_ALIKE.value}
+    found = [one.record for one in outputs if isinstance(one.record, Anomaly)]
+    # All that is suspected by the finding is: blame is the one to say that it is nobody.
+    assert max(len(one.suspects) for one in found) == ranks
+    assert max(len(encode(record)) for record in (*incidents, *found)) < MOST_BYTES * 0.9
+    assert not [one for one in outputs if isinstance(one.record, DeadLetter)]
+
+
+def test_a_hundred_jobs_that_fail_at_once_are_a_hundred_incidents() -> None:
+    said: dict[str, set[str]] = {}
+    for number in range(100):
+        keeper = JobKeeper(JobState(job=f"job{number}"), CONFIG)
+        error = known_fatal(traceback("ValueError: bad shard"), at(15))
+        who = [identity(rank, job=f"job{number}") for rank in range(8)]
+        for start in (0, 10, 20, 30):
+            fails = [error] if start == 10 else []
+            windows = [summary(rank, start, who=who[rank], fatals=fails, world_size=8) for rank in range(8)]
+            outputs = keeper.close(at(start + 10), windows if start < 20 else [], unavailable=False)
+            found = [one.record for one in outputs if isinstance(one.record, Incident)]
+            said.setdefault(f"job{number}", set()).update(one.id for one in found)
+    assert {len(ids) for ids in said.values()} == {1}
+    assert len(set().union(*said.values())) == 100
+
+
+def test_whoever_is_named_among_very_many_is_described_all_the_same() -> None:
+    view = new_view()
+    who = [identity(rank, 8, role="trainer", coordinates={"dp": rank}) for rank in range(200)]
+    view.update(closed([summary(rank, who=one) for rank, one in enumerate(who)]))
+    suspects = [view.suspect(rank, 0.9, f"why of {rank}") for rank in range(200)]
+    found = anomaly("outside_communication", [150], start=10.0, onset=5)
+    found = msgspec.structs.replace(found, suspects=[one for one in briefly(suspects) if one.rank == 150])
+    book, window = IncidentBook(IncidentBookState()), closed([], 10.0)
+    said = book.close(view, window, [found], lambda *_: [])
+    [named] = said[0].suspects
+    assert (named.rank, named.node, named.role, named.coordinates) == (150, "node18", "trainer", {"dp": 150})
+    assert named.why == found.text
+    assert [one.why for one in briefly(suspects)][62:66] == ["why of 62", "why of 63", "", ""]
+    assert [(one.rank, one.node) for one in briefly(suspects)] == [(one.rank, one.node) for one in suspects]
 
 
 _GROUNDS = (

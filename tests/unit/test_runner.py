@@ -21,6 +21,8 @@ from runner_support import (
 from sink_support import late, window
 
 from schemas.codec import encode
+from schemas.ports import TooLargeError
+from schemas.results import Snapshot
 from streams.config import StreamConfig
 from streams.log.memory import MemoryLog
 from streams.runner import PoisonError, Runner
@@ -156,6 +158,29 @@ def test_of_a_dead_letter_that_is_too_large_all_but_its_bytes_is_kept() -> None:
     [letter] = recorded.said("dead-letters", "dead_letter")
     assert letter.reason == "no JSON; its 903 bytes are too many and stay where they were"
     assert (letter.topic, letter.partition, letter.offset, letter.key, letter.value) == ("logs", 0, 0, b"k", b"")
+
+
+def test_a_state_that_is_too_large_to_be_written_down_is_told_and_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuses(snapshot: Snapshot) -> None:
+        raise TooLargeError("a record of 70 bytes is more than topic snapshots takes")
+
+    recorded = Recorded()
+    made, stage = runner(recorded)
+    stage.to_close = [[Output(topic="notices", key="j", record=notice(name), time=1)] for name in ("a", "b", "c")]
+    with monkeypatch.context() as patched:
+        patched.setattr(recorded, "save", refuses)
+        assert made.close_all() and made.save() is None
+    [letter] = recorded.said("dead-letters", "dead_letter")
+    assert (letter.topic, letter.partition, letter.offset, letter.key) == ("snapshots", 0, 3, b"rank|0")
+    assert letter.reason.endswith(
+        "reads again what came since: a record of 70 bytes is more than topic snapshots takes"
+    )
+    assert made.counts.dead_letters == 1
+    # Once it fits again it is written down.
+    stage.to_close = [[]]
+    assert made.close_all() and made.save() == {"logs|0": 0, "metrics|0": 0}
 
 
 def test_the_order_is_emissions_then_flush_then_snapshot_at_each_boundary() -> None:
