@@ -264,9 +264,10 @@ def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
 def _stands_still(rank: int | None, cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
     """Whether the job has long stood still since an error after which its rank, alive or not, has not said a word.
 
-    A process that has raised may live on until it is torn down. Not where the rank is seen to wait with its peers.
+    A process that has raised may live on until it is torn down. Not where the rank is seen to wait with its peers, nor
+    where the error is dated so that what it said may have come before or after it.
     """
-    if cause.grounds != "own_error" or _waits(cause, anomalies):
+    if cause.grounds != "own_error" or _inexact(cause) > EXACT_NS or _waits(cause, anomalies):
         return False
     stalls = [one for one in anomalies if one.detector == "no_iteration" and one.onset <= latest(cause) + TOGETHER_NS]
     stood = max((one.end for one in stalls), default=0) >= cause.end + situation.quiet_ns

@@ -12,7 +12,7 @@ from streams.incidents.hardware_beside import working
 from streams.incidents.joining import STANDSTILL, Held, nodes_in, ranks_in, singles_out
 from streams.incidents.opened import IncidentBookState, Open
 from streams.incidents.resolution import Course, stopped_for
-from streams.incidents.situation import Situation, margin_ns
+from streams.incidents.situation import Situation, margin_ns, settled_by
 from streams.incidents.standstill import FAILURES
 from streams.member import Member
 from streams.regular_lines import repeated_by
@@ -91,7 +91,9 @@ def course_of(
     seen = any(anomaly.end == window.end for anomaly in showing)
     silent = max(incident.quiet, 1) if elsewhere and not standing else incident.quiet + 1
     incident.quiet = 0 if seen else silent
-    settled = (incident.latest.onset if incident.latest else 0) + margin_ns(view.clock.step_ns or 0)
+    # Whether iterations came before or after what is dated to minutes nobody knows.
+    since = settled_by(incident.latest.onset, incident.anomalies) if incident.latest else 0
+    settled = since + margin_ns(view.clock.step_ns or 0)
     return Course(
         stands=standing,
         quiet_ns=incident.quiet * situation.window_ns,
@@ -105,7 +107,7 @@ def course_of(
         progressed=view.iterated is not None and view.iterated > max(window.start, settled),
         survived=decision.reason is Reason.SURVIVED and view.iterated is None,
         restarted=decision.reason is not Reason.SURVIVED
-        and situation.began_anew(decision.onset, decision.onset, told=bool(decision.suspects)),
+        and situation.began_anew(decision.onset, since, told=bool(decision.suspects)),
     )
 
 

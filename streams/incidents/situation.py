@@ -227,6 +227,11 @@ def _by_then(failure: Anomaly) -> int:
     return min(latest(failure), failure.onset + inexactness(failure))
 
 
+def settled_by(onset: int, anomalies: list[Anomaly]) -> int:
+    """The time (ns) from which on what an incident with this onset is of is there for certain."""
+    return max((_by_then(one) for one in anomalies if one.onset == onset), default=onset)
+
+
 def margin_ns(step: int) -> int:
     """How long after an error an iteration that was under way may still be reported."""
     return 2 * max(step, SECOND)

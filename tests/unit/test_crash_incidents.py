@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from streams_support import Script, at, records, worker, written_log
+from streams_support import SECOND, TRACEBACK, Script, at, records, worker, written_log
 from streams_support import run as through
 
-from schemas.events import Metric
+from schemas.events import Log, Metric
 from schemas.identity import Identity
 from schemas.results import Incident
 from streams.incidents.decision import Reason
@@ -53,3 +53,30 @@ def test_an_error_that_a_rank_has_caught_is_not_its_death(
     script.send(node, Metric(time=at(200), name="cpu_percent", value=1.0))
     found = latest(script)
     assert ([one.rank for one in found.suspects], found.reason) == (suspects, reason.value)
+
+
+def unsure(stop: int, within: int = 300) -> Script:
+    """Rank 2 prints an error that is dated to minutes, in a job that stands still after a step (of a second)."""
+    script = Script()
+    script.start(4)
+    script.train(4, 1, stop)
+    script.alive(4, 0, stop + 60)
+    error = Log(time=at(25.1), stream="stderr", text=TRACEBACK, precision_ns=within * SECOND, time_source="inferred")
+    script.send(worker(script.job, 2), error)
+    return script
+
+
+def test_iterations_that_may_have_come_before_an_error_do_not_end_its_incident() -> None:
+    log = written_log(unsure(80).recording)
+    through(log)
+    said = records(log, "incidents")
+    assert len({one.id for one in said}) == 1
+    # Nor is a rank silent since whose words may have come before or after it.
+    assert (said[-1].status, said[-1].suspects) == ("open", [])
+
+
+def test_iterations_that_came_later_for_certain_end_it() -> None:
+    script = unsure(330)
+    said = latest(script)
+    assert (said.status, said.severity, said.resolution) == ("resolved", "info", "iterations go on")
+    assert said.published >= at(325)
