@@ -35,7 +35,7 @@ FAILED_NS = 600 * SECOND
 LOSS_SLACK_NS = 5 * SECOND
 MOST_OWN = 32
 TERMINATED = "process.terminated"
-_TOLD = frozenset({-1, -2, -10, -12, -15, 129, 130, 138, 140, 143})
+TOLD_CODES = frozenset({-1, -2, -10, -12, -15, 129, 130, 138, 140, 143})
 """Exit codes of those whom a signal ended that asks for an end."""
 
 
@@ -182,7 +182,7 @@ def take(
         if summary.identity.rank is not None:
             _take_rank(stops, summary.identity.rank, summary)
     for rank, end in exits:
-        if end.requested or end.code in _TOLD:
+        if end.requested or end.code in TOLD_CODES:
             stops.ranks[rank] = min(end.time, stops.ranks.get(rank, end.time))
     said = [*(stop for _, stop in words), *(stop for summary in speaking for stop in summary.stops)]
     fell = [one for summary in speaking for one in summary.fatals if one.template == TERMINATED]
@@ -261,7 +261,7 @@ def _take_rank(stops: Stops, rank: int, summary: Window) -> None:
 
 def failed(end: Exit) -> bool:
     """Whether an end is a failure: it was not asked for, by a launcher or by a signal that asks."""
-    return not end.requested and end.code not in (None, 0) and end.code not in _TOLD
+    return not end.requested and end.code not in (None, 0) and end.code not in TOLD_CODES
 
 
 def _failures(summaries: list[Window]) -> list[int]:

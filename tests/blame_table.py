@@ -47,6 +47,11 @@ def told_to_end(*victims: int) -> Anomaly:
     return anomaly("told_to_end", [], victims, start=10, onset=13, subject="told")
 
 
+def coded(onset: float = 12) -> Anomaly:
+    """Ends with an exit code that nothing explains."""
+    return anomaly("exit_code", start=onset // 10 * 10, onset=onset, subject="coded", precision_ns=10**9)
+
+
 def unplaced(onset: float = 12, template: str = "u", **changes: object) -> Anomaly:
     values: dict[str, object] = {"templates": [template], "area": "code", "subject": template}
     return anomaly("unplaced_error", start=onset // 10 * 10, onset=onset, **(values | changes))  # type: ignore[arg-type]
@@ -377,6 +382,19 @@ TABLE: list[Row] = [
     ("a node reports a fault and nothing else is seen", Reason.NODE_FAULT, [], [fault(None)], situation()),
     ("a node reports a fault and iterations go on", Reason.SURVIVED, [], [fault(None)], situation(iterated=at(19))),
     ("the window has only just closed", Reason.PENDING_PEERS, [], [error(6)], situation(now=20)),
+    ("exit codes are all that is known", Reason.EXIT_CODE, [], [coded()], situation()),
+    ("an exit code, and others were told to end", Reason.EXIT_CODE, [], [coded(), TOLD], situation()),
+    ("exit codes, and nothing comes any more", Reason.EXIT_CODE, [], [coded(), stall()], situation()),
+    ("exit codes of a job that trained and that begins anew at once", Reason.EXIT_CODE, [], [coded()], situation(iterated=at(9), superseded=at(30))),
+    ("exit codes of a job that has not trained and begins anew at once", Reason.EXIT_CODE, [], [coded()], situation(superseded=at(30))),
+    ("exit codes of a job that begins anew much later", Reason.EXIT_CODE, [], [coded()], situation(now=900, iterated=at(9), superseded=at(600))),
+    ("exit codes, and iterations go on", Reason.SURVIVED, [], [coded()], situation(iterated=at(60))),
+    ("exit codes end a job that long stood still", Reason.NOTHING_OBSERVED, [], [stall(), coded(500)], situation(now=600)),
+    ("exit codes, and a stack tells", Reason.OUTSIDE_COMMUNICATION, [5], [coded(), stall(), outside(5)], situation()),
+    ("exit codes, and then an error is seen", Reason.OWN_ERROR, [6], [coded(), error(6, 13), cascade(*others(6))], situation()),
+    ("exit codes, and one dies", Reason.OWN_DEATH, [5], [coded(), anomaly("own_death", [5], start=10, onset=13), TOLD], situation()),
+    ("exit codes, and peers are lost", Reason.ONLY_CASCADES, [], [coded(), cascade(*others())], situation()),
+    ("a node reports a fault, then exit codes", Reason.NODE_FAULT, [], [fault(None), coded()], situation()),
     ("only cascades", Reason.ONLY_CASCADES, [], [cascade(*others())], situation()),
     ("cascades, and iterations go on", Reason.SURVIVED, [], [cascade(*others(3))], situation(iterated=at(19))),
     ("an error after its own loss, in a window before", Reason.ONLY_CASCADES, [], [cascade(2, onset=11), error(2, 25)], situation()),

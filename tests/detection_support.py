@@ -342,6 +342,7 @@ SYMPTOM = {
     "outside_by_design": ("stack_minority", "hang", "stack", "critical", "space"),
     "process_stopped": ("stopped_process", "hang", "platform", "critical", "space"),
     "left_early": ("worker_exit", "hang", "platform", "critical", "space"),
+    "exit_code": ("worker_exit", "crash", "platform", "critical", "space"),
     "unplaced_error": ("unplaced_errors", "crash", "log", "critical", "space"),
     "unplaced_besides": ("unplaced_errors", "crash", "log", "critical", "space"),
     "rank_fault": ("node_faults", "crash", "hardware", "critical", "space"),

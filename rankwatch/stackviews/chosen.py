@@ -26,7 +26,17 @@ REACH_NS = 60 * SECOND
 CERTAIN_NS = 10 * SECOND
 """A sample whose time is inferred, and less exact than this, stands where nobody knows when it was taken."""
 LEAVING = frozenset(
-    {"own_error", "own_death", "vanished", "rank_fault", "cascade", "unplaced_error", "unplaced_besides", "told_to_end"}
+    {
+        "own_error",
+        "own_death",
+        "vanished",
+        "rank_fault",
+        "cascade",
+        "unplaced_error",
+        "unplaced_besides",
+        "told_to_end",
+        "exit_code",
+    }
 )
 """Grounds of anomalies behind which stacks show ranks that leave, not whom they waited for."""
 

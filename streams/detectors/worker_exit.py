@@ -2,21 +2,25 @@
 
 A launcher names the first failure *it* saw, on its node; over all nodes only the kind of an end tells: a death by a
 signal that nobody here had sent is a rank's own, SIGTERM after another's failure is not. Ends with an exit code are
-judged by what the rank printed. One that ends with success while training goes on for the others leaves them waiting:
+judged by what ranks printed; where nobody printed why, they are told and blame nobody, since who lost a peer ends so as
+well. One that ends with success while training goes on for the others leaves them waiting:
 that is told once the job stands still, and taken back should one that was thought gone be seen again.
 """
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from schemas.identity import said_ranks
-from schemas.results import Anomaly, Exit
+from schemas.results import Anomaly, Exit, Stop
 from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.member import Member
 from streams.stall import SECOND, StallRule, stall_of
+from streams.stops import FAILED_NS, TOLD_CODES
 from streams.view import AttemptView
 
 GONE_WINDOWS = 2
@@ -24,6 +28,9 @@ GONE_WINDOWS = 2
 GONE = "its process is gone from its node, which still sees others, without a word of its own"
 MOST_TOLD = 32
 """Different ends that one finding tells."""
+TOGETHER_NS = 60 * SECOND
+"""Ends with an exit code that lie closer together are told together: launchers of other nodes see them later."""
+_CODED = re.compile(r"failed \(exitcode: |Exited with exit code ")
 _OWN_SIGNALS = frozenset({"SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT"})
 
 
@@ -41,6 +48,7 @@ class WorkerExitState(msgspec.Struct, kw_only=True):
     """Ranks whose end has been reported, ranks that printed any fatal line, ranks that are said to have left.
 
     Those are of the standstill that began at ``since``. ``alone`` are the nodes whose agents were told to end alone.
+    ``worded`` is the end of the latest window in which anybody printed a fatal line, 0 where none did.
     """
 
     alone: list[str] = []
@@ -48,6 +56,7 @@ class WorkerExitState(msgspec.Struct, kw_only=True):
     printed: list[int] = []
     left: list[int] = []
     since: int = 0
+    worded: int = 0
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -63,7 +72,7 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
     """Reports deaths by a signal, and ends that nothing in the rank's own logs explains."""
 
     name = "worker_exit"
-    grounds = frozenset({"own_death", "told_to_end", "left_early"})
+    grounds = frozenset({"own_death", "told_to_end", "left_early", "exit_code"})
     config_type = WorkerExitConfig
     state_type = WorkerExitState
 
@@ -77,6 +86,8 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
             if member.exit is not None and member.exit.code != 0 and rank not in reported
         }
         self.state.printed = sorted(printed)
+        if any(one.fatals for one in window.summaries):
+            self.state.worded = window.end
         self.state.reported = sorted(reported.union(ended))
         if view.stopped is not None:
             slack = int(self.config.stop_slack_s * 1e9)
@@ -87,7 +98,71 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         killed = dict(sorted({**killed, **lone}.items()))
         found = [self._killed(view, window, killed)] if killed else []
         found += [self._told(view, window, told, ended)] if told else []
+        if not killed:
+            found += self._unexplained(view, window, ended, self._words(view, window))
         return [*found, *self._alone(view, window), *self._early(view, window, printed)]
+
+    def _words(self, view: AttemptView, window: AttemptWindow) -> list[Stop]:
+        """What launchers say in this window of workers that ended with an exit code, also of those of no known rank."""
+        slack = int(self.config.stop_slack_s * 1e9)
+        told = [
+            stop
+            for node, stop in window.stops
+            if stop.word == "task"
+            and _CODED.search(stop.said) is not None
+            and stop.time < view.stops.agents.get(node, stop.time + 1)
+            and (view.stopped is None or stop.time < view.stopped - slack)
+        ]
+        return sorted(told, key=lambda stop: (stop.time, stop.said))
+
+    def _unexplained(
+        self, view: AttemptView, window: AttemptWindow, ended: dict[int, Exit], words: list[Stop]
+    ) -> list[Anomaly]:
+        """Failures that are told by exit codes alone, with those that were told shortly before; ``ended`` are new.
+
+        Where nobody knows whose ends they are, the ``words`` of launchers tell them.
+        """
+        fresh = [one.time for rank, one in ended.items() if _coded(view, rank, one)]
+        since = min([*fresh, *(stop.time for stop in words)], default=None)
+        if view.finished or since is None or (self.state.worded and since <= self.state.worded + FAILED_NS):
+            return []
+        if not fresh:
+            within = max(SECOND, words[0].precision_ns)
+            return [self._failed(view, window, since, within, words[0].said, "it is not known whose ends they are")]
+        ends = {
+            rank: member.exit
+            for rank, member in sorted(view.members.items())
+            if member.exit is not None
+            and _coded(view, rank, member.exit)
+            and min(fresh) - TOGETHER_NS <= member.exit.time <= max(fresh)
+        }
+        onset = min(one.time for one in ends.values())
+        first = {rank: one for rank, one in ends.items() if one.time <= onset + SECOND}
+        later = len(ends) - len(first)
+        said = f"{_said_codes(first)} first, as far as launchers tell; why was not seen in any log"
+        said += f"; {later} more ended with an exit code later" if later else ""
+        peers = f"{len(ends)} of {len(view.members)} observed ranks ended with an exit code other than 0"
+        return [self._failed(view, window, onset, SECOND, said, peers)]
+
+    def _failed(
+        self, view: AttemptView, window: AttemptWindow, onset: int, within: int, said: str, peers: str
+    ) -> Anomaly:
+        return self.anomaly(
+            window,
+            "coded",
+            onset=onset,
+            precision_ns=within,
+            axis="space",
+            layer="platform",
+            symptom="crash",
+            area="unknown",
+            grounds="exit_code",
+            severity="critical",
+            text=said,
+            peers=peers,
+            iteration=view.clock.iteration,
+            phase=view.phase,
+        )
 
     def _alone(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
         """The ranks of nodes whose agents were told to end while others live on: drained, or killed from outside."""
@@ -227,6 +302,21 @@ def _own(view: AttemptView, rank: int, end: Exit) -> bool:
         # A watchdog aborts its own process; without the rank's log nobody can tell that from a fault of its own.
         return False
     return end.signal in _OWN_SIGNALS
+
+
+def _coded(view: AttemptView, rank: int, end: Exit) -> bool:
+    """Whether a launcher saw a rank fail with an exit code, before training was done and without being told to end."""
+    member = view.members[rank]
+    asked = member.requested is not None and member.requested <= end.time + SECOND
+    return (end.code or 0) > 0 and end.code not in TOLD_CODES and not asked and member.finished is None
+
+
+def _said_codes(ends: dict[int, Exit]) -> str:
+    """Who ended with which exit code, by code."""
+    by_code: dict[int, list[int]] = {}
+    for rank, one in ends.items():
+        by_code.setdefault(one.code or 0, []).append(rank)
+    return ", ".join(f"{said_ranks(ranks)} ended with exit code {code}" for code, ranks in sorted(by_code.items()))
 
 
 def _told_alone(view: AttemptView, rank: int, end: Exit) -> bool:

@@ -140,7 +140,7 @@ def _severity(view: AttemptView, decision: Decision, anomalies: list[Anomaly]) -
     do anything at once. A job that takes longer and tells no more warns as well.
     """
     # What peers lose just before belongs to it as well, where nothing else is known.
-    slack = LOSS_NS if decision.reason is Reason.ONLY_CASCADES else STOP_NS
+    slack = LOSS_NS if decision.reason in (Reason.ONLY_CASCADES, Reason.EXIT_CODE) else STOP_NS
     stopped = view.stopped is not None and decision.onset >= view.stopped - slack
     if stopped or (decision.reason is Reason.SURVIVED and decision.severity is None):
         return "info"

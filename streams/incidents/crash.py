@@ -30,6 +30,10 @@ from streams.rhythm import Rhythm
 
 LOSSES = frozenset({"cascade", "told_to_end"})
 """Grounds that say whom the failure of another has befallen."""
+EXIT_CODE = "exit_code"
+"""Grounds that say that ranks ended with an exit code and nobody printed why."""
+RESTART_NS = 300 * SECOND
+"""Within so long a launcher that begins anew has ended its other workers, met with those of other nodes and begun."""
 EXACT_NS = 10 * SECOND
 """A word of a node that is dated less exactly does not outweigh what another rank prints at about that time."""
 
@@ -363,6 +367,9 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     """The decision where nobody is known to have failed of its own."""
     cascades = [one for one in anomalies if one.grounds == "cascade"]
     base = Base.of(anomalies, (cascades or anomalies)[0], symptom=(cascades or anomalies)[0].symptom)
+    coded = [one for one in anomalies if one.grounds == EXIT_CODE]
+    if coded and not cascades:
+        return exit_codes(coded, anomalies, situation)
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
     reported: set[int | None] = {rank for one in cascades for rank in one.victims}
@@ -371,3 +378,17 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
     if len(silent) == 1 and silent_of(reported, situation) and len(reported) >= ENOUGH_LOST and waited:
         return base.nobody(Reason.SILENT_ONE)
     return base.nobody(Reason.ONLY_CASCADES)
+
+
+def exit_codes(coded: list[Anomaly], anomalies: list[Anomaly], situation: Situation) -> Decision:
+    """The decision where exit codes are all that tells of a failure; who has lost a peer ends with one as well.
+
+    A job that trained, and that its launcher has begun anew since, has lived through it.
+    """
+    base = Base.of(anomalies, first_of(coded), symptom="crash")
+    if all(situation.survived(one, anomalies) for one in coded):
+        return base.nobody(Reason.SURVIVED)
+    decision = base.nobody(Reason.EXIT_CODE)
+    began = situation.superseded
+    anew = began is not None and situation.iterated is not None and began <= base.onset + RESTART_NS
+    return msgspec.structs.replace(decision, severity="info") if anew else decision

@@ -46,6 +46,7 @@ class Reason(Enum):
     SURVIVED = "the job went on after the error"
     PENDING_PEERS = "one failed of its own, and its peers have not been seen to lose it yet"
     ONLY_CASCADES = "only errors that a lost peer causes were seen"
+    EXIT_CODE = "workers failed with an exit code, and nothing was seen that tells why or who was first to fail"
     CAUGHT = "one printed an error that it had caught, and lived on"
     SILENT_BEFORE = "one printed an error, and another had shown no life since before that, unlike its peers"
     LOST_AS_WELL = "one printed an error as it lost a peer, and another, which may be that peer, says nothing"

@@ -45,6 +45,9 @@ _ALL_ENDED = (
     "read the first error of each rank; where they stood can no longer be seen, so have stacks and flight-recorder "
     "dumps taken before such a job is stopped"
 )
+_CODES = (
+    "read the last lines of all ranks, first of those that ended first, and of their nodes: nobody said why it ended"
+)
 _FLEET = "look at what these jobs share: nodes, switches, storage, and what was changed for all of them"
 _XID = re.compile(r"\bXid (?:\([^)\n]{1,40}\): |is )(\d{1,4})\b")
 _ACTIONS = {
@@ -64,6 +67,8 @@ def next_step(decision: Decision, scope: Scope, *, ended: bool = False) -> str:
         return _of_suspects(decision, scope, ended=ended)
     if decision.places and decision.reason is not Reason.DEVICE_MEMORY_GROWS:
         return _of_fault(decision, scope)
+    if decision.reason is Reason.EXIT_CODE:
+        return _CODES
     if decision.symptom == "hang" and ended:
         return _ALL_ENDED
     return _OF_NOBODY.get(decision.symptom, _OF_NOBODY["hang"])

@@ -55,6 +55,7 @@ def situation_of(incident: Open, state: IncidentBookState, view: AttemptView, wi
         watched={rank: _watched(view.members[rank], window) for rank in sorted(suspected) if rank in view.members},
         unobserved=view.unobserved_since(window.start),
         finished=view.finished,
+        superseded=view.superseded,
         ended=min((one for one in (view.stopped, view.superseded) if one is not None), default=None),
         regular=state.regular,
         spoke={rank: view.members[rank].spoke for rank in sorted(suspected) if rank in view.members},

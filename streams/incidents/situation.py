@@ -18,7 +18,9 @@ QUIET_WINDOWS = 6
 """For so many windows what was found stands while nothing more is heard of it."""
 ONE_LOOK = 5
 """What a single look at a job found, as traced steps and profiles, stands for so many times as long."""
-_MAY_PASS = frozenset({"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault"})
+_MAY_PASS = frozenset(
+    {"own_error", "cascade", "unplaced_error", "unplaced_besides", "rank_fault", "node_fault", "exit_code"}
+)
 """Grounds of what a job may live through."""
 
 
@@ -29,14 +31,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     must come for a standstill, ``exited`` has the times of ends with a failure, ``living`` who showed life within the
     last window, ``seen`` when each last did, ``lapsed`` whose process was looked at regularly and no longer is seen,
     ``watched`` when those that are suspected were last seen by such a look, ``unobserved`` whose node's producer is
-    silent as well, ``ended`` when the attempt was told to end or gave way to the next, ``expected`` is how many ranks
-    there should be, ``timed`` whether most ranks say how long their own work takes. ``regular`` are the lines that the
-    job prints in a rhythm, ``spoke`` when, and how regularly, ranks that are suspected print anything, ``repeated``
-    when they last printed what they had printed before, ``told`` the end of the window in which they last said how long
-    their own work takes. ``leading`` is whether steps are held up by one rank first, whose timers may differ too
-    little. ``working`` is when ports were found to work again, by node and device. ``beside``: the incident is of what
-    came while the job already stood still for another. ``falls`` are where the
-    numbers of iterations fell back, ``named`` the ranks that the incident names so far.
+    silent as well, ``ended`` when the attempt was told to end or gave way to the next, ``superseded`` when it did the
+    latter, ``expected`` is how many ranks there should be, ``timed`` whether most ranks say how long their own work
+    takes. ``regular`` are the lines that the job prints in a rhythm, ``spoke`` when, and how regularly, ranks that are
+    suspected print anything, ``repeated`` when they last printed what they had printed before, ``told`` the end of the
+    window in which they last said how long their own work takes. ``leading`` is whether steps are held up by one rank
+    first, whose timers may differ too little. ``working`` is when ports were found to work again, by node and device.
+    ``beside``: the incident is of what came while the job already stood still for another. ``falls`` are
+    where the numbers of iterations fell back, ``named`` the ranks that the incident names so far.
     """
 
     members: dict[int, str]
@@ -54,6 +56,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     unobserved: list[int] = []
     finished: bool = False
     ended: int | None = None
+    superseded: int | None = None
     expected: int | None = None
     timed: bool = False
     regular: dict[str, Regular] = {}

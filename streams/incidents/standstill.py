@@ -11,14 +11,14 @@ import msgspec
 from schemas.measures import measure_of
 from schemas.results import Anomaly
 from streams.hardware import PORT_UP
-from streams.incidents.crash import OF_FAILURE, crash, first_of, only_cascades
+from streams.incidents.crash import EXIT_CODE, OF_FAILURE, crash, exit_codes, first_of, only_cascades
 from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
 from streams.incidents.hang import gainsaid, hang
 from streams.incidents.situation import COLLECTED_NS, HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
 
 FAILURES = frozenset(OF_FAILURE)
 """Grounds that say of a rank that it failed of its own."""
-GROUNDS = FAILURES | {"cascade", "told_to_end", "unplaced_error", "unplaced_besides", "node_fault"}
+GROUNDS = FAILURES | {"cascade", "told_to_end", "unplaced_error", "unplaced_besides", "node_fault", EXIT_CODE}
 """Grounds that say that somebody has failed, or has lost who has."""
 CONTEXT_NS = 750 * SECOND
 """How long before a symptom a fault of a node may lie and still have to do with it: watchdogs wait ten minutes."""
@@ -43,6 +43,7 @@ _UNEXPLAINED = frozenset(
         Reason.NONE_COMPLETED,
         Reason.ONE_UNOBSERVED,
         Reason.NODE_FAULT,
+        Reason.EXIT_CODE,
     }
 )
 
@@ -96,7 +97,11 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
     own = [one for one in failures if not situation.survived(one, anomalies)]
     unplaced = [one for one in _unplaced(anomalies) if not situation.survived(one, anomalies)]
     if stalls and not _explained(stalls[0], [*own, *unplaced], situation):
-        return _without_killed(hang(anomalies, stalls, [*own, *unplaced]), own, anomalies)
+        hung = _without_killed(hang(anomalies, stalls, [*own, *unplaced]), own, anomalies)
+        coded = [one for one in anomalies if one.grounds == EXIT_CODE]
+        # Of processes that have ended nothing comes any more; that is no hang, unless it shows who held the others up.
+        ended = _explained(stalls[0], coded, situation) and not (hung.suspects or own or unplaced)
+        return exit_codes(coded, anomalies, situation) if ended else hung
     untouched = [one for one in own if not _is_late(one, own, anomalies, situation)]
     if unplaced and not all(any(came_before(own, one) for own in untouched) for one in unplaced):
         first = first_of([*unplaced, *untouched])

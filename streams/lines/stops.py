@@ -12,8 +12,8 @@ from typing import Literal
 
 Word = Literal["job", "step", "agent", "rank", "save", "task", "node", ""]
 """The job is ended; a step of it is, which may also be for a task that has failed; an agent is told to end; so is a
-rank, or by a signal that mostly asks to save. A task has ended by itself, or its node has failed: what the scheduler
-ends after that is no stop."""
+rank, or by a signal that mostly asks to save. A task, or a worker of an agent, has ended by itself, or its node has
+failed: what the scheduler ends after that is no stop."""
 
 _OF = r"[\w.+]{1,30}"
 _WHEN = r"CANCELLED AT [\dT:-]{1,40}"
@@ -53,6 +53,7 @@ _SAVE = re.compile(
 _TASK = re.compile(
     r"srun: error: [\w.-]{1,100}: tasks? [\d,-]{1,200}: (?:Exited with exit code (?!143\b|130\b)\d{1,3}"
     r"|Killed|Out Of Memory|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception)"
+    r"|failed \(exitcode: (?!(?:129|130|138|140|143)\))[1-9]\d{0,4}\) local_rank: \d"
 )
 _NODE = re.compile(
     rf"srun: error: Node failure on |(?:\*\*\* (?:JOB|STEP) {_OF} (?:{_ON} )?)?{_WHEN} DUE TO NODE FAILURE"
@@ -61,6 +62,7 @@ _BEGINS = re.compile(r"(?:\d{1,6}: )?(?:slurm(?:step)?d(?:-[\w.-]{1,100})?: (?:e
 """What stands before a scheduler's word in a file that a worker writes too: ``srun --label``, and who says it."""
 
 WORDS = (
+    "failed (exitcode: ",
     *("death signal", "got signal", "CANCELLED AT", "srun: ", "salloc: ", "SIGTERM", "SIGINT", "SIGUSR"),
     *("eceived signal", "aught signal", "auto-requeue signal", "specified deadline", "Preempted by "),
 )

@@ -12,6 +12,7 @@ from blame_table import (
     Row,
     apart,
     cascade,
+    coded,
     error,
     fault,
     growth,
@@ -152,6 +153,23 @@ def test_a_port_that_the_job_lives_without_warns_until_it_works_again(
     decision = decide([port_down()], situation(iterated=at(60), working=works_at))
     assert (decision.reason, decision.severity) == (Reason.SURVIVED, severity)
     assert [one.device for one in decision.places] == ["mlx5_2:1"]
+
+
+@pytest.mark.parametrize(
+    ("known", "severity"),
+    [
+        (situation(iterated=at(9)), None),
+        (situation(iterated=at(9), superseded=at(30)), "info"),
+        (situation(superseded=at(30)), None),
+        (situation(now=900, iterated=at(9), superseded=at(600)), None),
+    ],
+    ids=["it ends", "it trained and begins anew", "it never trained", "it begins anew much later"],
+)
+def test_a_job_that_trained_and_is_begun_anew_has_lived_through_exit_codes(
+    known: Situation, severity: str | None
+) -> None:
+    decision = decide([coded()], known)
+    assert (decision.reason, decision.severity) == (Reason.EXIT_CODE, severity)
 
 
 @pytest.mark.parametrize(("printed_until", "suspects"), [(30, [5]), (299, [])])

@@ -46,14 +46,45 @@ def test_a_death_by_a_signal_that_nobody_sent_is_a_ranks_own(signal: str) -> Non
 @pytest.mark.parametrize(
     "exits",
     [
-        [(4, ended(12, 1))],
         [(4, ended(12, 0))],
+        [(4, ended(12, 143))],
+        [(4, ended(11, **REQUEST)), (4, ended(12, 1))],
         [(4, ended(11, **REQUEST))],
         [],
     ],
 )
-def test_ends_with_a_code_and_requests_say_nothing_of_their_own(exits: list[tuple[int, Exit]]) -> None:
+def test_success_and_requests_say_nothing_of_their_own(exits: list[tuple[int, Exit]]) -> None:
     assert found(window(*exits)) == []
+
+
+def test_an_exit_code_that_nothing_explains_is_told_and_blames_nobody() -> None:
+    one, told = sorted(found(window((4, ended(12, 1)), (3, ended(14, -15, "SIGTERM")))), key=lambda one: one.grounds)
+    assert (named([one]), one.grounds, one.symptom, one.severity) == ([[]], "exit_code", "crash", "critical")
+    assert (one.onset, one.victims, told.victims) == (at(12), [], [3])
+    assert one.text == "rank 4 ended with exit code 1 first, as far as launchers tell; why was not seen in any log"
+
+
+def test_exit_codes_of_soon_after_stand_with_the_first() -> None:
+    first, then = found(window((4, ended(18, 1))), window((3, ended(21, 1)), (5, ended(22, 7)), start=20))
+    assert (first.onset, then.onset) == (at(18), at(18))
+    assert then.text.startswith("rank 4 ended with exit code 1 first") and then.text.endswith(
+        "; 2 more ended with an exit code later"
+    )
+    (last,) = found(window((4, ended(18, 1))), window((3, ended(200, 1)), start=200))[1:]
+    assert last.onset == at(200)
+
+
+def test_exit_codes_after_a_fatal_line_or_a_stop_or_the_end_of_training_say_nothing() -> None:
+    words = known_fatal(traceback("ValueError: bad shard"))
+    spoke = closed((summary(r, 10, fatals=[words] if r == 4 else []) for r in range(RANKS)), 10)
+    ends = [(rank, ended(22, 1)) for rank in range(RANKS)]
+    assert found(spoke, window(*ends, start=20)) == []
+    assert found(window(*ends, start=20, stopped=at(21))) == []
+    done = closed((summary(r, 10, finished=at(15)) for r in range(RANKS)), 10)
+    assert found(done, window(*ends, start=20)) == []
+    # What was caught long before explains nothing.
+    late = [(rank, ended(912, 1)) for rank in range(RANKS)]
+    assert [one.grounds for one in found(spoke, window(*late, start=910))] == ["exit_code"]
 
 
 @pytest.mark.parametrize("signal", ["SIGTERM", "SIGKILL"])
@@ -126,7 +157,6 @@ def quiet(start: float, *exits: tuple[int, Exit], gone: int = 5, **fields: Any) 
         (10.9, 0, {}, [[5]]),
         # The others had waited for something else by then.
         (18, 0, {}, []),
-        (9.5, 1, {}, []),
         # It said that it was through, or why it could not go on.
         (9.5, 0, {"finished": at(9.4)}, []),
         (9.5, 0, {"fatals": [known_fatal(traceback("ValueError: bad shard"))]}, []),
@@ -141,6 +171,12 @@ def test_who_ends_with_success_while_the_others_stand_still_has_left_early(
     assert named(found) == suspects
     for one in found:
         assert (one.grounds, one.symptom, one.suspects[0].kind) == ("left_early", "hang", "early_exit")
+
+
+def test_who_ends_with_a_failure_has_not_left_early() -> None:
+    first = closed(stepping(rank, 0, first=1) for rank in range(RANKS))
+    windows = [first, quiet(10, (5, ended(9.5, 1))), quiet(20), quiet(30)]
+    assert [one.grounds for each in run(WorkerExit(), new_view(), windows) for one in each] == ["exit_code"]
 
 
 def test_where_iterations_go_on_or_most_have_ended_nobody_has_left_early() -> None:

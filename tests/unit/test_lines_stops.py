@@ -50,6 +50,7 @@ SAID = [
     ("task", "srun: error: node02: task 4: Exited with exit code 1"),
     ("task", "srun: error: node02: tasks 0,2-3: Out Of Memory"),
     ("task", "srun: error: node02: task 3: Killed"),
+    ("task", "failed (exitcode: 1) local_rank: 3 (pid: 1003) of binary: python"),
     ("node", "srun: error: Node failure on jean-zay-iam49"),
     (
         "node",
@@ -70,6 +71,7 @@ def test_a_word_is_read_and_looked_for(word: str, line: str) -> None:
         *("", "Received 11 death signal, shutting down workers", "got signal: 11", "got signal: 150"),
         "srun: error: node02: task 4: Exited with exit code 143",
         "srun: error: node02: task 4: Terminated",
+        *(f"failed (exitcode: {code}) local_rank: 3 (pid: 1003) of binary: python" for code in (0, -15, -9, 143)),
         "srun: job 77 queued and waiting for resources",
         "registered a handler for SIGTERM and SIGUSR1",
         "--signal=SIGUSR1@300",

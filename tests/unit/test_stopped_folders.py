@@ -141,3 +141,87 @@ def test_a_rank_that_is_terminated_alone_is_one(tmp_path: Path) -> None:
     killed = [*ERROR, "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"]
     folder = torchrun(tmp_path, "", lambda rank: killed if rank == 3 else [*ERROR, lost.format(rank)])
     assert [one.symptom for one in paging(folder)] == ["crash"]
+
+
+FAILED = f"{AGENT}multiprocessing/api.py:1002] failed (exitcode: {{}}) local_rank: {{}} (pid: {{}}) of binary: python"
+CLOSING = f"{AGENT}multiprocessing/api.py:1028] Sending process {{}} closing signal SIGTERM"
+
+
+def failed(node: int, *local: int, code: int = 1, reports: bool = True) -> list[str]:
+    """The agent's line of each end, and its report, which knows ranks, where it writes one."""
+    lines = [FAILED.format(code, one, 1000 + 10 * node + one) for one in local]
+    report = ["=" * 60, "train.py FAILED", "-" * 60, "Root Cause (first observed failure):"]
+    for one in local if reports else ():
+        report += [f"[{one}]:", "  time      : 2026-11-29_12:01:05", f"  host      : node0{node}"]
+        report += [f"  rank      : {4 * node + one} (local_rank: {one})"]
+        report += [f"  exitcode  : {code} (pid: {1000 + 10 * node + one})", "  error_file: <N/A>"]
+        report += ["  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"]
+    return [*lines, *report, "=" * 60] if reports else lines
+
+
+def launched(folder: Path, *said: list[str]) -> Path:
+    """Ranks that print nothing but steps, and what the agents of both nodes say."""
+    torchrun(folder, "")
+    for node, lines in enumerate(said):
+        with (folder / f"agent_node0{node}.log").open("a") as log:
+            log.write("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+ALL_FAILED = [failed(node, *range(4)) for node in range(2)]
+ONE_FAILED = [
+    [*(CLOSING.format(1000 + local) for local in (0, 1, 2)), *failed(0, 3)],
+    [CLOSING.format(1010 + local) for local in range(4)],
+]
+
+
+@pytest.mark.parametrize("said", [ALL_FAILED, ONE_FAILED], ids=["all", "one"])
+def test_a_crash_of_which_only_exit_codes_tell_is_one_incident_and_names_nobody(
+    said: list[list[str]], tmp_path: Path
+) -> None:
+    (found,) = diagnose.diagnose(launched(tmp_path, *said)).incidents
+    assert (found.symptom, found.verdict, found.suspects) == ("crash", "ambiguous", [])
+    assert (found.severity, found.reason) == ("critical", Reason.EXIT_CODE.value)
+    (told,) = [one for one in found.evidence if "exit code" in one.text]
+    assert ("rank 3 ended" in told.text) == (said is ONE_FAILED)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda place: launched(place, *(failed(node, *range(4), reports=False) for node in range(2))),
+        lambda place: slurm(place, "srun: error: n0: task 3: Exited with exit code 1"),
+        lambda place: slurm(place, "srun: error: n0: task 3: Exited with exit code 1", cancelled("STEP 77.0"), *ENDED),
+    ],
+    ids=["agents without a report", "srun", "srun, and then it ends the step"],
+)
+def test_so_is_one_of_which_a_launcher_tells_without_ranks(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    (found,) = paging(make(tmp_path))
+    assert (found.symptom, found.suspects, found.reason) == ("crash", [], Reason.EXIT_CODE.value)
+
+
+@pytest.mark.parametrize("code", [0, 143])
+def test_ends_that_were_asked_for_or_went_well_are_none_without_a_report(code: int, tmp_path: Path) -> None:
+    assert paging(launched(tmp_path / "torchrun", failed(0, *range(4), code=code, reports=False))) == []
+    other = tmp_path / "slurm"
+    other.mkdir()
+    assert paging(slurm(other, cancelled("JOB 77"), "srun: error: n0: task 3: Exited with exit code 1", *ENDED)) == []
+
+
+def test_ends_with_success_are_no_incident(tmp_path: Path) -> None:
+    ends = [failed(node, *range(4), code=0) for node in range(2)]
+    assert paging(launched(tmp_path, *ends)) == []
+
+
+def test_exit_codes_beside_an_error_change_nothing(tmp_path: Path) -> None:
+    def said(rank: int) -> Sequence[str]:
+        return [*ERROR, "ValueError: bad shard"] if rank == 5 else ()
+
+    before = paging(torchrun(tmp_path / "before", "", said))
+    folder = torchrun(tmp_path / "then", "", said)
+    with (folder / "agent_node01.log").open("a") as log:
+        log.write("\n".join([*failed(1, 1), ""]))
+    (found,) = paging(folder)
+    assert [(one.symptom, one.suspects, one.reason) for one in before] == [
+        (found.symptom, found.suspects, found.reason)
+    ]
