@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from schemas.codec import encode, headers
+from schemas.identity import rank_ranges
 from schemas.meta import MetaAlert
 from schemas.ports import LogError
 from streams.config import StreamConfig
@@ -20,6 +21,7 @@ from streams.ending import say
 from streams.live import LiveStages
 from streams.log.kafka import KafkaLog
 from streams.log.kafka_settings import KafkaSettings
+from streams.report import moment
 from streams.worker_meta import Look, SinkMeta, WorkerMeta
 
 LOOK_S = 5.0
@@ -31,17 +33,29 @@ MOST_UNSAID = 100
 def seen_of(stages: Sequence[LiveStages], trouble: str, now: int | None) -> Look:
     """What the stages show; ``now`` (ns) is null where windows do not follow the present."""
     behind: dict[str, int] = {}
+    waits: dict[str, str] = {}
     runners = [(live.stage, runner) for live in stages for runner in live.runners.copy().values()]
     for stage, runner in runners:
-        closed = runner.stage.standing.closed
+        standing = runner.stage.standing
+        closed = standing.closed
+        if standing.waits_for:
+            waits[stage] = said_waits(standing.waits_for)
         if now is not None and closed is not None:
             behind[stage] = max(behind.get(stage, 0), now - closed - _OWED_NS)
     return Look(
         behind_ns=behind,
+        waits=waits,
         stalled=trouble,
         entries=sum(runner.counts.entries for _, runner in runners),
         letters=sum(runner.counts.dead_letters for _, runner in runners),
     )
+
+
+def said_waits(waits_for: Mapping[int, int | None]) -> str:
+    """Which partitions a stage waits for, and since when: as far as they have reported."""
+    since = [end for end in waits_for.values() if end is not None]
+    told = f", heard up to {moment(min(since))}" if since else ", never heard"
+    return f"partition{'s' if len(waits_for) > 1 else ''} {rank_ranges(waits_for)}{told}"
 
 
 _OWED_NS = StreamConfig().closing_ns + StreamConfig().window_ns

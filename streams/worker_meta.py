@@ -48,7 +48,8 @@ _SEVERITY: dict[Kind, Severity] = {
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """What is seen of a worker at one moment.
 
-    ``behind_ns`` is by how much the last window of each stage lies behind the present, beyond what it has to;
+    ``behind_ns`` is by how much the last window of each stage lies behind the present, beyond what it has to, ``waits``
+    which partitions of the stage before it a stage waits for, in words;
     ``stalled`` what stands still, in words, empty if nothing does; ``entries`` and ``letters`` count what was read and
     what of it became dead letters. They begin anew when partitions move.
     """
@@ -57,6 +58,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     stalled: str
     entries: int
     letters: int
+    waits: Mapping[str, str] = {}
 
 
 class _Watched(msgspec.Struct):
@@ -125,7 +127,10 @@ class WorkerMeta:
 
     def _lag(self, seen: Look) -> str:
         behind = {stage: ns for stage, ns in seen.behind_ns.items() if ns > LAG_NS}
-        parts = [f"stage {stage} is {ns // SECOND} s behind" for stage, ns in sorted(behind.items())]
+        parts = [
+            f"stage {stage} is {ns // SECOND} s behind{_waiting(seen.waits.get(stage, ''))}"
+            for stage, ns in sorted(behind.items())
+        ]
         return f"worker {self._name}: {', '.join(parts)}; what happens now is told so much later" if parts else ""
 
     def _stalled(self, seen: Look) -> str:
@@ -144,6 +149,10 @@ class WorkerMeta:
             )
             self._entries, self._letters, self._counted = seen.entries, seen.letters, now
         return self._unread
+
+
+def _waiting(what: str) -> str:
+    return f" and waits for {what}" if what else ""
 
 
 class SinkMeta:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
@@ -16,6 +18,7 @@ from streams.log.kafka_settings import KafkaSettings
 
 RETENTION_H = 7 * 24
 """How long records are kept by default."""
+MOST_NAMED = 8
 FEW = 2
 """Up to so many missing topics are told one by one, with what makes them."""
 
@@ -135,7 +138,7 @@ def check_topics(log: KafkaLog, ticks: Ticks = "workers") -> tuple[list[str], De
     counts = log.partition_counts()
     create = log.settings.command("topics create" + (f" --ticks {ticks}" if ticks != "workers" else ""))
     if log.name_of("deployment") not in counts:
-        return [f"topic {log.name_of('deployment')} is missing; {create} makes it"], None
+        return [f"topic {log.name_of('deployment')} is missing; {create} makes it{_others(counts)}"], None
     deployment = written_deployment(log)
     if deployment is None:
         return [f"topic {log.name_of('deployment')} is empty; {create} fills it"], None
@@ -152,6 +155,16 @@ def check_topics(log: KafkaLog, ticks: Ticks = "workers") -> tuple[list[str], De
         elif counts[name] != wanted:
             problems.append(f"topic {name} has {counts[name]} partitions, the deployment {wanted}")
     return problems or _unfit_topics(log), deployment
+
+
+def _others(counts: Mapping[str, int]) -> str:
+    """The deployments that are there, by their prefixes: whoever mistypes one should not have to look for it."""
+    known = "deployment", "windows", "incidents"
+    heads = [name.removesuffix(known[0]) for name in sorted(counts) if name.endswith(known[0])]
+    there = [head for head in heads if all(head + name in counts for name in known)]
+    more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+    named = ", ".join(repr(head) for head in there[:MOST_NAMED])
+    return f" (topic prefixes of deployments that are there: {named}{more})" if there else ""
 
 
 _UNASKABLE = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)

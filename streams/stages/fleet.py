@@ -68,7 +68,12 @@ class FleetStage:
     def standing(self) -> Standing:
         """Where it stands."""
         held = sum(size for reports in list(self._open.values()) for _, size, _ in list(reports.values()))
-        return Standing(closed=self._closed, open_windows=len(self._open), held_bytes=held)
+        return Standing(
+            closed=self._closed,
+            open_windows=len(self._open),
+            held_bytes=held,
+            waits_for=self._progress.waited_for,
+        )
 
     def bound(self, held_bytes: int) -> None:
         """Reports are small beside what they are made of: nothing is let go of."""

@@ -90,7 +90,12 @@ class JobStage:
     def standing(self) -> Standing:
         """Where it stands."""
         held = self._summaries.held_bytes
-        return Standing(closed=self._closed, open_windows=len(self._summaries), held_bytes=held)
+        return Standing(
+            closed=self._closed,
+            open_windows=len(self._summaries),
+            held_bytes=held,
+            waits_for=self._progress.waited_for,
+        )
 
     def bound(self, held_bytes: int) -> None:
         """Keep about so much of open windows in memory, in bytes as they lie in the log."""

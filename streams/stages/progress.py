@@ -59,6 +59,16 @@ class PartitionProgress:
         """The end up to which all partitions have reported, or null while one has not."""
         return self._low
 
+    @property
+    def waited_for(self) -> dict[int, int | None]:
+        """The partitions that all others wait for, with how far they have reported, if at all; from any thread."""
+        reached = self._reached.copy()
+        unheard = [number for number in range(self._partitions) if number not in reached]
+        if unheard or not reached:
+            return dict.fromkeys(unheard) if reached else {}
+        low = min(reached.values())
+        return {number: low for number in sorted(reached) if reached[number] == low < max(reached.values())}
+
     def is_through(self, end: int, closed: int | None) -> bool:
         """Whether all have reported the window that ends at ``end``, or the stage is through it: up to ``closed``."""
         return (self._low is not None and end <= self._low) or (closed is not None and end <= closed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from schemas.deployment import Deployment
 from schemas.ports import LogError
 from schemas.results import Snapshot
 from schemas.topics import MIB, TOPICS
+from streams.log.kafka import KafkaLog
 from streams.log.kafka_admin import SESSION_S as SHORTEST_AND_LONGEST
 from streams.log.kafka_admin import groups_with_members, session_bounds
 from streams.log.kafka_group import KafkaGroup
@@ -26,6 +28,7 @@ from streams.log.kafka_topics import check_topics, create_topics
 from streams.snapshots import SnapshotError
 
 pytestmark = pytest.mark.xdist_group("kafka")
+_THERE = re.compile(r" \(topic prefixes of deployments that are there: .*\)")
 
 
 @pytest.fixture
@@ -99,13 +102,29 @@ def test_a_deployment_that_is_missing_is_a_problem_to_a_check_and_an_end_to_othe
         "publish": ["publish", str(tmp_path)],
         "feed": ["feed"],
     }
-    assert run_all(commands, *where) == {
+    # Which deployments there are besides is told behind it, on the same line.
+    said = {name: (code, _THERE.sub("", text)) for name, (code, text) in run_all(commands, *where).items()}
+    assert said == {
         "check": (1, missing + own),
         "check ticks": (1, missing + recorded),
         "forget": (2, f"rankwatch: {missing}{own}"),
         "publish": (2, f"rankwatch: {missing}{recorded}"),
         "feed": (2, f"rankwatch: {missing}{own}"),
     }
+
+
+def test_whoever_mistypes_a_prefix_is_told_which_there_are(live: Pipeline) -> None:
+    mistyped = KafkaLog(msgspec.structs.replace(live.settings, prefix="mistyped-"))
+    try:
+        [problem], deployment = check_topics(mistyped)
+    finally:
+        mistyped.close()
+    assert deployment is None and "\n" not in problem
+    assert problem.startswith(
+        "topic mistyped-deployment is missing; `rankwatch topics create --topic-prefix mistyped-`"
+    )
+    told = _THERE.search(problem)
+    assert told is not None and (repr(live.settings.prefix) in told.group() or " more)" in told.group())
 
 
 def test_what_the_cluster_refuses_is_one_line(kafka: str, tmp_path: Path) -> None:
@@ -188,7 +207,7 @@ def test_a_snapshot_of_twenty_megabytes_comes_back_and_a_damaged_one_says_so(liv
     store.save(alike)
     assert store.load("rank", 1) == alike
     packed = zlib.compress(msgspec.json.encode(snapshot(10)))
-    for damaged, why in ((b'{"stage": "rank", "part', ""), (packed[:-9], "it is cut short"), (b"x", "neither JSON")):
+    for damaged, why in ((b'{"stage": "rank", "part', ""), (packed[:-9], "it is cut short"), (b"?", "neither JSON")):
         live.log.append("snapshots", b"rank|1", damaged, headers("snapshot"), 0, 1)
         live.log.flush()
         with pytest.raises(SnapshotError, match=f"the snapshot of rank 1 cannot be read: .*{why}"):

@@ -6,6 +6,7 @@ import msgspec
 import sink_support as support
 from silence_support import CASES, HOUR, INCIDENT, NOW, TOGETHER, members, several, silence
 
+from schemas.meta import MetaAlert
 from sinks.clickhouse import open_client
 from sinks.migrate import migrate
 from sinks.query import query
@@ -81,3 +82,25 @@ def test_an_alert_whose_cluster_becomes_known_is_over_all_the_same(dsn: str) -> 
         log.put(begun, over)
         Sink(log, client, run_id="r").drain()
         assert query(client, "SELECT cluster, status FROM meta_alerts_latest", 9)[2] == [["c1", "resolved"]]
+
+
+def test_an_alert_of_a_worker_that_does_not_say_it_again_no_longer_fires(dsn: str) -> None:
+    def lag(subject: str, time: int) -> MetaAlert:
+        return support.meta_alert(id=subject, name="lag", subject=subject, since=support.T0, time=time)
+
+    with open_client(dsn) as client:
+        migrate(client)
+        log = support.MemoryLog()
+        # Of long ago, and of a moment that has not come yet: no clock decides what is shown.
+        log.put(*(lag(name, support.T0) for name in ("worker a-1", "sink a-2", "worker a-4", "job1|node02")))
+        log.put(lag("worker a-3", LATER))
+        log.put(msgspec.structs.replace(lag("worker a-4", support.T0), status="resolved"))
+        Sink(log, client, run_id="r").drain()
+        sql = "SELECT subject, status FROM meta_alerts_latest ORDER BY subject"
+        assert query(client, sql, 9)[2] == [
+            ["job1|node02", "firing"],
+            ["sink a-2", "unheard"],
+            ["worker a-1", "unheard"],
+            ["worker a-3", "firing"],
+            ["worker a-4", "resolved"],
+        ]

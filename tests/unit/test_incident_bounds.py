@@ -24,6 +24,7 @@ from detection_support import (
 
 from schemas.codec import encode
 from schemas.identity import MOST_RANKS, Identity
+from schemas.meta import MetaAlert
 from schemas.results import Anomaly, DeadLetter, Exit, Incident, Window
 from streams.attempt_window import AttemptWindow
 from streams.config import StreamConfig
@@ -233,6 +234,24 @@ def test_a_job_that_restarts_every_minute_stays_within_bounds() -> None:
     assert sizes[-1] < 1.2 * sizes[1]
     assert max(one.recurs for one in said) == 159
     assert len({one.notification_key for one in said}) == 1
+
+
+def test_a_job_that_is_gone_without_a_word_is_told_once_and_ends_once_it_is_forgotten() -> None:
+    keeper, said = JobKeeper(JobState(job="job1"), CONFIG), []
+    for number in range(200):
+        start = 10.0 * number
+        ranks = [stepping(rank, start, first=10 * number + 1, world_size=4, heartbeats=5) for rank in range(4)]
+        outputs = keeper.close(at(start + 10), ranks if number < 3 else [], unavailable=False)
+        told = [one.record for one in outputs if isinstance(one.record, Incident | MetaAlert)]
+        said += [(number, one.name if isinstance(one, MetaAlert) else one.symptom, one.status) for one in told]
+        assert keeper.idle == (number > 2 + CONFIG.idle_windows)
+        if keeper.idle:
+            break
+    silent = [(number, status) for number, name, status in said if name == "job_silent"]
+    assert silent == [(5, "firing"), (3 + CONFIG.idle_windows, "resolved")]
+    others = {name: status for _, name, status in said}
+    assert set(others.values()) <= {"resolved"}, "nothing stays open of a job that is forgotten"
+    assert not keeper.views
 
 
 def test_ranks_that_no_job_has_are_counted_and_end_no_attempt() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rankwatch.meta_teller import said_waits
 from rankwatch.pulse import SILENT_NS, Repeated
+from schemas.results import Progress
+from streams.stages.progress import PartitionProgress
 from streams.worker_meta import AGAIN_NS, LAG_NS, LASTS_NS, Look, SinkMeta, WorkerMeta
 
 S = 1_000_000_000
@@ -38,6 +41,21 @@ def test_what_lasts_is_said(name: str, looks: list[Look], expected: list[str]) -
     found = said(looks)
     assert found[: len(expected)] == expected, name
     assert found[len(expected) :] in ([], ["2 worker_stalled resolved"]), name
+
+
+def test_a_lag_names_the_partition_that_is_waited_for_and_how_far_it_was_heard() -> None:
+    progress = PartitionProgress(3)
+    heard = []
+    for number, (partition, end) in enumerate([(0, 10), (2, 10), (1, 10), (0, 20), (2, 20), (1, 20)]):
+        progress.report(number, Progress(partition=partition, end=end * S))
+        heard.append(said_waits(progress.waited_for) if progress.waited_for else "")
+    first = "partitions 1-2, heard up to 1970-01-01T00:00:10.000Z"
+    last = first.replace("partitions 1-2", "partition 1")
+    assert heard == ["partitions 1-2, never heard", "partition 1, never heard", "", first, last, ""]
+    looks = [Look(behind_ns={"job": LAG_NS + 1}, stalled="", entries=0, letters=0, waits={"job": last})] * 5
+    meta = WorkerMeta("gpu1-77")
+    [alert] = [one for number, seen in enumerate(looks) for one in meta.look(number * 10 * S, seen)]
+    assert alert.text.startswith(f"worker gpu1-77: stage job is 60 s behind and waits for {last}; what happens now")
 
 
 def test_both_words_on_a_lag_are_one_alert_and_say_how_much() -> None:
