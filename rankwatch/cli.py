@@ -117,7 +117,7 @@ def _diagnose_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--until",
         metavar="TIME",
-        help="see only what was there then; ISO 8601 (UTC), Unix seconds, or milliseconds of 13 digits",
+        help="say what was said by then, of windows closed by then; ISO 8601 (UTC), Unix seconds, or 13 digits of ms",
     )
     command.add_argument("--format", choices=("text", "json", "html"), default="text")
     library_arguments.add_baseline(command)

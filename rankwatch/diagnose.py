@@ -137,7 +137,7 @@ def run(
     driver = Driver(log, config, known=known)
     seen = Revisions(log)
     told: int | None = None
-    for time in stream(recording, log, until=until, closing_ns=config.closing_ns, silence_ns=config.forgetting_ns):
+    for time in stream(recording, log, until=until, closing_ns=config.settling_ns, silence_ns=config.forgetting_ns):
         # Between two ends of windows nothing can be said yet, and reading tick by tick costs more than what is read.
         before, told = told, (time - config.lateness_ns) // config.window_ns
         if told != before:

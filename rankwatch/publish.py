@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
             recording,
             log,
             until=None,
-            closing_ns=config.closing_ns,
+            closing_ns=config.settling_ns,
             silence_ns=config.forgetting_ns,
             clock=clock,
         )

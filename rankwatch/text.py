@@ -43,7 +43,11 @@ def print_diagnosis(out: Console, diagnosis: Diagnosis) -> None:
         put(out, f"known of the job: {known}")
     put(out, f"judged by: {said(judged(diagnosis.log))}")
     if diagnosis.until is not None:
-        put(out, f"seen up to {moment(diagnosis.until)}")
+        begins = diagnosis.recording.span[0]
+        if diagnosis.until < begins:
+            put(out, f"nothing was there by {moment(diagnosis.until)}: the recording begins at {moment(begins)}")
+        else:
+            put(out, f"as told by {moment(diagnosis.until)}, of the windows that had closed by then")
     if diagnosis.library is not None:
         put(out, f"held against library {diagnosis.library.label}")
     if count := said_count(diagnosis.incidents):

@@ -62,6 +62,13 @@ class StreamConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.window_ns + self.lateness_ns
 
     @property
+    def settling_ns(self) -> int:
+        """How far ticks must go past the last event of a recording: what its last window leaves open is decided in the
+        next, as what others printed at about that time may lie there.
+        """
+        return self.closing_ns + self.window_ns
+
+    @property
     def forgetting_ns(self) -> int:
         """How long after the last arrival every job is forgotten and all is said.
 

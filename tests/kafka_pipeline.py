@@ -29,7 +29,7 @@ from streams.log.memory import MemoryLog
 
 SESSION_S = "2"
 WAIT_S = 120.0
-CLOSING_NS = StreamConfig().closing_ns
+CLOSING_NS = StreamConfig().settling_ns
 _numbers = itertools.count()
 
 

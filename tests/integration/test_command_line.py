@@ -87,7 +87,9 @@ def test_a_faulty_job_exits_with_1_and_names_the_rank(recording: Path, tmp_path:
 def test_before_the_fault_it_exits_with_0(recording: Path, tmp_path: Path) -> None:
     done = rankwatch("diagnose", recording, "--until", "2026-11-29T18:10:50Z", home=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "no incident" in done.stdout
+    assert "no incident" in done.stdout and "as told by 2026-11-29T18:10:50.000Z" in done.stdout
+    done = rankwatch("diagnose", recording, "--until", "2020-01-01", home=tmp_path)
+    assert "nothing was there by 2020-01-01T00:00:00.000Z: the recording begins at 2026-" in done.stdout
 
 
 def test_the_html_page_escapes_what_logs_say(faulty: Path, tmp_path: Path) -> None:

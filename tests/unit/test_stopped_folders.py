@@ -225,3 +225,22 @@ def test_exit_codes_beside_an_error_change_nothing(tmp_path: Path) -> None:
     assert [(one.symptom, one.suspects, one.reason) for one in before] == [
         (found.symptom, found.suspects, found.reason)
     ]
+
+
+@pytest.mark.parametrize("second", [3, 7, 8, 9])
+def test_a_recording_that_ends_with_a_crash_names_who_failed_wherever_in_a_window_that_was(
+    second: int, tmp_path: Path
+) -> None:
+    lost = "[rank{0}]: torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"
+    for rank in range(RANKS):
+        lines = [f"2026-11-29 12:00:00,100 INFO [rank {rank}] starting, world size: {RANKS}"]
+        lines += [step(number, f"[rank {rank}] ") for number in range(1, 51 + second)]
+        at = f"2026-11-29 12:00:{50 + second},{200 if rank == 3 else 600} ERROR [rank {rank}] uncaught exception"
+        lines += [at, *ERROR, "ValueError: bad shard" if rank == 3 else lost.format(rank)]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
+    (found,) = paging(tmp_path)
+    assert ([one.rank for one in found.suspects], found.verdict, found.onset % 10_000_000_000 // 1_000_000_000) == (
+        [3],
+        "supported",
+        second,
+    )
