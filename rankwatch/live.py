@@ -58,7 +58,8 @@ def _topics_arguments(topics: argparse.ArgumentParser) -> None:
     topics.add_argument(
         "action",
         choices=("create", "check", "forget"),
-        help="check: 0 all is as it should be, 1 it is not; forget: what the stages wrote down of themselves",
+        help="check: ends with 0 where all is as it should be, with 1 where it is not; forget: delete what workers "
+        "keep to go on where they stopped, so that they begin again with what the topics still hold; stop them first",
     )
     topics.add_argument(
         "--partitions",

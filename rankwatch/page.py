@@ -21,6 +21,7 @@ from rankwatch.text import (
 )
 from rankwatch.text_compared import comparisons_html
 from rankwatch.text_fleet import fleet_facts
+from rankwatch.text_job import job_line
 from rankwatch.text_suspects import suspect_lines
 from schemas.results import Anomaly, Incident
 from streams.compared import comparisons
@@ -80,11 +81,13 @@ def _page(diagnosis: Diagnosis) -> str:
     )
     unused = f"<h2>Not used, or with doubt</h2><table><tr><th>where<th>why<th>times</tr>{rows}</table>" if rows else ""
     title = escape(jobs_line(diagnosis))
+    job = job_line(diagnosis.description)
+    known = f" Known of the job: {escape(job)}." if job else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rankwatch: {title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f"<h1>{title[0].upper()}{title[1:]}</h1><p class=quiet>{inputs.records} records from {inputs.files} files, "
-        f"run {diagnosis.run_id}.{until} Judged by: {escape(said(judged(diagnosis.log)))}. "
+        f"run {diagnosis.run_id}.{known}{until} Judged by: {escape(said(judged(diagnosis.log)))}. "
         f"Suspects are ranks that stand apart, never root causes.</p>{cards}{unused}</body></html>\n"
     )
 

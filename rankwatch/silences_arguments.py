@@ -22,7 +22,7 @@ A hang is never silenced. In values, * stands for any characters and ? for one.
 
 COMMANDS = {"silence": runs("rankwatch.silences")}
 
-OWN = ("job", "node", "cluster", "symptom", "area", "severity")
+OWN = ("job", "attempt", "node", "cluster", "symptom", "area", "severity")
 """Labels with an option of their own."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import msgspec
 
 from schemas.results import Incident
+from streams.report import surest
 
 SHOWN_OTHERS = 12
 
@@ -22,8 +23,8 @@ def blocks_of(incidents: Sequence[Incident], apart: Callable[[Incident], Hashabl
     """Each incident in one block, in the order in which the first of each block comes; the most important come first.
 
     Incidents of one series share a block unless ``apart`` tells them apart, as where one of them is silenced. Told
-    whole is the latest of those that are as severe and as sure as the most important: the very latest may not be
-    understood yet.
+    whole is the latest of those that are as severe and as sure as the surest: the very latest may not be understood
+    yet.
     """
     series: dict[Hashable, list[Incident]] = {}
     for one in incidents:
@@ -33,8 +34,8 @@ def blocks_of(incidents: Sequence[Incident], apart: Callable[[Incident], Hashabl
 
 def _block(found: Sequence[Incident]) -> Block:
     ordered = sorted(found, key=lambda one: (one.onset, one.published, one.id), reverse=True)
-    best = found[0].severity, found[0].verdict
-    whole = next(one for one in ordered if (one.severity, one.verdict) == best)
+    best = surest(found)
+    whole = next(one for one in ordered if (one.severity, one.verdict) == (best.severity, best.verdict))
     return Block(whole=whole, others=[one for one in ordered if one is not whole])
 
 

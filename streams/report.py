@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,9 @@ from streams.job_description import merged_description
 from streams.memberships import memberships
 
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
+_STATUS = {"open": 0, "resolved": 1}
+_GOES_ON = frozenset({"slowdown", "numerics"})
+"""Symptoms of a job that goes on; all others are of one that stands still, has failed or is about to."""
 _VERDICT = {"supported": 0, "ambiguous": 1, "unavailable": 2}
 
 
@@ -124,8 +127,15 @@ def latest(found: Iterator[Incident]) -> list[Incident]:
     return [*(one for whole in wholes for one in (whole, *parts[whole.id])), *others]
 
 
-def _importance(one: Incident) -> tuple[int, int, int, str]:
-    return _SEVERITY[one.severity], _VERDICT[one.verdict], one.onset, one.id
+def _importance(one: Incident) -> tuple[int, int, bool, int, int, str]:
+    """By severity; then what is open before what is over, what has stopped a job before what slows one, the sure."""
+    goes_on = one.symptom in _GOES_ON
+    return _SEVERITY[one.severity], _STATUS[one.status], goes_on, _VERDICT[one.verdict], one.onset, one.id
+
+
+def surest(found: Sequence[Incident]) -> Incident:
+    """Of the most severe ones the first of the surest; of what is open still, that may not be known yet."""
+    return min(found, key=lambda one: (_SEVERITY[one.severity], _VERDICT[one.verdict]))
 
 
 def moment(time: int) -> str:

@@ -495,6 +495,8 @@ TABLE: list[Row] = [
     ("rank 0, slow by design, does not unseat played steps", Reason.WHAT_IF_WORKERS, [3], [slow("what_if_workers", 3), slow("slow_first_rank", 0, start=20)], situation()),
     ("of two profiles the later one counts, whichever opened it", Reason.MANY_SLOW, [], [slow("many_slow_functions", start=20), slow("slow_function", 3, severity="info")], situation()),
     ("steps are held up by one, by too little", Reason.LITTLE_APART, [], [anomaly("job_shift", start=10)], situation(leading=True)),
+    ("steps are held up by one, where it may wait", Reason.LED_WITHIN, [], [anomaly("job_shift", start=10)], situation(leading=True, led_within=True)),
+    ("steps are held up by one, where it may wait, and its own work has shifted by too little", Reason.LITTLE_APART, [], [anomaly("own_shift", [3]), anomaly("job_shift", start=10)], situation(leading=True, led_within=True)),
     ("a straggler that is over while the job stays slower", Reason.NO_LONGER_APART, [], [slow("slow_and_changed", 3), *(anomaly("job_shift", start=start) for start in range(10, 100, 10))], situation()),
     ("a straggler that is over while the job has never come back", Reason.NO_LONGER_APART, [], [slow("slow_and_changed", 3), *SLOWER], situation(told={3: at(100)})),
     ("a straggler that has stopped to tell its timers", Reason.SLOW_AND_CHANGED, [3], [slow("slow_and_changed", 3), *SLOWER], situation(told={3: at(20)})),

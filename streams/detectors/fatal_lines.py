@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.identity import said_ranks, shortened
+from schemas.identity import rank_runs, said_ranks, shortened
 from schemas.results import Anomaly, Fatal, Suspect
 from streams.attempt_window import AttemptWindow
 from streams.checks import require
 from streams.detectors.registry import JobDetector, register
 from streams.troubles import beside, of_the_stop
 from streams.view import AttemptView
+
+MOST_RUNS = 8
+"""Ranks without a line are named while they are so few runs without a gap."""
 
 
 class FatalLinesConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,11 +141,20 @@ class FatalLines(JobDetector[FatalLinesConfig, FatalLinesState]):
             grounds="cascade",
             severity="critical",
             text=f"{said_ranks(ranks)} lost {whose} peers or waited in vain: {shortened(first.text, 200)}",
-            peers=f"{len(view.members) - len(ranks)} of {len(view.members)} ranks printed none of it in that window",
+            peers=_without(view, ranks),
             iteration=view.clock.iteration,
             phase=view.phase,
             victims=ranks,
         )
+
+
+def _without(view: AttemptView, ranks: list[int]) -> str:
+    """Who printed no such line, by name where they are written in few runs."""
+    others = view.members.keys() - set(ranks)
+    count = f"{len(others)} of {len(view.members)}"
+    few = 0 < len(rank_runs(others)) <= MOST_RUNS
+    who = f"{said_ranks(others)}, {count}," if few else f"{count} ranks"
+    return f"{who} printed none of it in that window"
 
 
 def _first_by_rank(group: list[tuple[int, Fatal]]) -> list[tuple[int, Fatal]]:

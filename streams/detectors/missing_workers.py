@@ -95,7 +95,8 @@ class MissingWorkers(JobDetector[MissingWorkersConfig, MissingWorkersState]):
     def _finding(
         self, view: AttemptView, window: AttemptWindow, fresh: list[int], watched: list[int], living: list[int]
     ) -> Anomaly:
-        text = f"{said_ranks(fresh)} without a sign of life while {len(living)} of {len(view.members)} peers do"
+        peers = len(view.members.keys() - set(fresh))
+        text = f"{said_ranks(fresh)} without a sign of life while {len(living)} of {peers} peers do"
         text += self._producers_said(view, window, fresh)
         last = [view.members[rank].last_life for rank in fresh if rank in view.members]
         why = "its process was seen dead, its node still reports"

@@ -235,6 +235,7 @@ class StageFrontier(JobDetector[StageFrontierConfig, StageFrontierState]):
             peers=f"{more:.1f} ms beyond the median of the peers, {part:.0%} of a step",
             iteration=told[0].iteration,
             phase=view.phase,
+            metric=phase if one_rank else "",
         )
 
 

@@ -95,7 +95,12 @@ def _decided(view: AttemptView, decision: Decision, anomalies: list[Anomaly], re
         "summary": said_decision(decision, scope),
         "scope": scope,
         "clocks": said_clocks(view, decision, scope),
-        "next_step": next_step(decision, scope, ended=_have_ended(view, decision, resolution)),
+        "next_step": next_step(
+            decision,
+            scope,
+            ended=_have_ended(view, decision, resolution),
+            timed_out=_most_timed_out(view, anomalies),
+        ),
         "phase": anomalies[0].phase,
         "symptom": decision.symptom,
         "area": decision.area,
@@ -123,6 +128,12 @@ def _have_ended(view: AttemptView, decision: Decision, resolution: str) -> bool:
         return True
     named = [view.members.get(one.rank) for one in decision.suspects if one.rank is not None]
     return bool(view.members) and all(one is not None and one.has_ended for one in named or view.members.values())
+
+
+def _most_timed_out(view: AttemptView, anomalies: list[Anomaly]) -> bool:
+    """Whether most ranks have printed that they waited in vain."""
+    waited = {rank for one in anomalies if (one.grounds, one.symptom) == ("cascade", "hang") for rank in one.victims}
+    return 2 * len(waited & view.members.keys()) > len(view.members)
 
 
 def _unseen(view: AttemptView, anomalies: list[Anomaly], named: list[int], unavailable: bool) -> dict[str, Any]:

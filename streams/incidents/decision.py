@@ -77,6 +77,9 @@ class Reason(Enum):
     SLOWER_THAN_LIKE = "healthy jobs like it are faster from the beginning on, but not alike in all that decides a step"
     JOB_SLOWER = "the job takes longer than before, and no timing observed tells the ranks apart"
     LITTLE_APART = "the job takes longer than before, and what tells ranks apart explains too little of it"
+    LED_WITHIN = (
+        "the job takes longer than before, and one holds it up first within a timer in which it may wait for others"
+    )
     NO_LONGER_APART = "the job takes longer than before, and ranks that stood apart no longer do"
     OTHER_INPUTS = "all ranks' own work takes longer by one factor, as with larger inputs or other settings"
     PORT_SLOWER = "a port of a node has fallen to a lower rate"

@@ -48,6 +48,20 @@ _ALL_ENDED = (
 _CODES = (
     "read the last lines of all ranks, first of those that ended first, and of their nodes: nobody said why it ended"
 )
+_TIMED_OUT = (
+    "read the first error of each rank; take stacks and dumps at once of ranks that still run: whose process a timeout "
+    "has ended can no longer be seen, so have flight-recorder dumps written when one times out"
+)
+_GPU_MEMORY = (
+    "compare the suspect's GPU memory with its peers': batch and sequence lengths there, what it keeps from step to "
+    "step, and what else uses that GPU; the kernel log tells nothing of it"
+)
+_KILLED_FOR_MEMORY = (
+    "look at what used the memory of {where} before the kernel killed the suspect's process, and at the limit of its "
+    "cgroup"
+)
+_GPU_OUT = re.compile(r"CUDA out of memory|HIP out of memory|\btorch\.(?:cuda\.)?OutOfMemoryError")
+_KERNEL_KILL = re.compile(r"[Oo]ut of memory: Kill|oom-kill:constraint")
 _FLEET = "look at what these jobs share: nodes, switches, storage, and what was changed for all of them"
 _XID = re.compile(r"\bXid (?:\([^)\n]{1,40}\): |is )(\d{1,4})\b")
 _ACTIONS = {
@@ -61,8 +75,11 @@ _ACTIONS = {
 _OF_STEPS = frozenset({"slowdown", "numerics"})
 
 
-def next_step(decision: Decision, scope: Scope, *, ended: bool = False) -> str:
-    """What staff do first, in one sentence; ``ended``: those whom it concerns no longer run, so no stacks are left."""
+def next_step(decision: Decision, scope: Scope, *, ended: bool = False, timed_out: bool = False) -> str:
+    """What staff do first, in one sentence; ``ended``: those whom it concerns no longer run, so no stacks are left.
+
+    ``timed_out``: most ranks have failed by a timeout, which ends their processes unless it was told not to.
+    """
     if decision.suspects or decision.area == "configuration":
         return _of_suspects(decision, scope, ended=ended)
     if decision.places and decision.reason is not Reason.DEVICE_MEMORY_GROWS:
@@ -71,6 +88,8 @@ def next_step(decision: Decision, scope: Scope, *, ended: bool = False) -> str:
         return _CODES
     if decision.symptom == "hang" and ended:
         return _ALL_ENDED
+    if decision.symptom == "hang" and timed_out:
+        return _TIMED_OUT
     return _OF_NOBODY.get(decision.symptom, _OF_NOBODY["hang"])
 
 
@@ -83,8 +102,20 @@ def _of_suspects(decision: Decision, scope: Scope, *, ended: bool) -> str:
         return _OF_END[Reason.OWN_DEATH if gone else decision.reason].format(where=_of_nodes(scope), name=scope.name)
     if placed := _of_place(decision, scope):
         return placed
+    if decision.area == "memory" and (known := _of_memory(decision, scope)):
+        return known
     area = "collectives" if (decision.symptom, decision.area) == ("hang", "code") else decision.area
     return _OF_AREA.get(area) or _of_unknown(decision, ended=ended)
+
+
+def _of_memory(decision: Decision, scope: Scope) -> str:
+    """Where it is known whose memory was used up, the GPU's or the node's; empty where it is not."""
+    said = [one.why for one in decision.suspects]
+    if all(_GPU_OUT.search(why) for why in said):
+        return _GPU_MEMORY
+    if all(_KERNEL_KILL.search(why) for why in said):
+        return _KILLED_FOR_MEMORY.format(where=_of_nodes(scope))
+    return ""
 
 
 def _of_unknown(decision: Decision, *, ended: bool) -> str:
@@ -121,6 +152,8 @@ def _of_fault(decision: Decision, scope: Scope) -> str:
         return _of_port(scope)
     if action := _vendor_says(decision):
         return f"run the hardware checks of {_devices(scope)} before it is used again; {action}"
+    if decision.area == "memory" and all(_KERNEL_KILL.search(one.why) for one in decision.places):
+        return f"find out whose process the kernel killed on {_of_nodes(scope)}, and what used the memory before"
     if len(scope.nodes) != 1:
         where = f"nodes {said_some(scope.nodes)}" if scope.nodes else "all nodes"
         more = "run the hardware checks of what they name" if decision.area == "hardware" else "compare them"

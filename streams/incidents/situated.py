@@ -7,7 +7,7 @@ import msgspec
 from schemas.results import Anomaly, Exit
 from streams.attempt_window import AttemptWindow
 from streams.incidents.blame import GROWTH
-from streams.incidents.decision import Decision, Reason
+from streams.incidents.decision import Decision, Reason, latest_of
 from streams.incidents.hardware_beside import working
 from streams.incidents.joining import STANDSTILL, Held, nodes_in, ranks_in, singles_out
 from streams.incidents.opened import IncidentBookState, Open
@@ -39,6 +39,7 @@ def noted(incident: Open, view: AttemptView, window: AttemptWindow) -> set[int]:
 def situation_of(incident: Open, state: IncidentBookState, view: AttemptView, window: AttemptWindow) -> Situation:
     """What blame must know of the attempt; what is known of those whom the incident suspects is noted first."""
     suspected = noted(incident, view, window)
+    leading = [one for one in incident.support if one.grounds == "frontier"]
     situation = Situation(
         members={rank: view.node_of(rank) for rank in sorted(view.members)},
         now=window.end,
@@ -61,7 +62,8 @@ def situation_of(incident: Open, state: IncidentBookState, view: AttemptView, wi
         spoke={rank: view.members[rank].spoke for rank in sorted(suspected) if rank in view.members},
         repeated=incident.repeated,
         told=incident.told,
-        leading=any(one.grounds == "frontier" for one in incident.support),
+        leading=bool(leading),
+        led_within=bool(leading) and kind_of_timer(latest_of(leading).metric) in ("mixed", "wait"),
         working=working(state.hardware),
         beside=bool(incident.beside),
         falls=view.clock.falls,

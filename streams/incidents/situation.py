@@ -36,9 +36,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     takes. ``regular`` are the lines that the job prints in a rhythm, ``spoke`` when, and how regularly, ranks that are
     suspected print anything, ``repeated`` when they last printed what they had printed before, ``told`` the end of the
     window in which they last said how long their own work takes. ``leading`` is whether steps are held up by one rank
-    first, whose timers may differ too little. ``working`` is when ports were found to work again, by node and device.
-    ``beside``: the incident is of what came while the job already stood still for another. ``falls`` are
-    where the numbers of iterations fell back, ``named`` the ranks that the incident names so far.
+    first, whose timers may differ too little, ``led_within`` whether within one in which it may wait for others.
+    ``working`` is when ports were found to work again, by node and device. ``beside``: the incident is of what came
+    while the job already stood still for another. ``falls`` are where the numbers of iterations fell back, ``named``
+    the ranks that the incident names so far.
     """
 
     members: dict[int, str]
@@ -64,6 +65,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     repeated: dict[int, int] = {}
     told: dict[int, int] = {}
     leading: bool = False
+    led_within: bool = False
     working: dict[tuple[str, str], int] = {}
     beside: bool = False
     falls: list[Fall] = []

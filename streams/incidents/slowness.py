@@ -195,6 +195,8 @@ def _why_nobody(anomalies: list[Anomaly], situation: Situation, area: Area) -> R
         return Reason.OTHER_INPUTS
     shifts = [one for one in anomalies if one.grounds in ("own_shift", "shared_shift")]
     own = bool(shifts) and max(shifts, key=lambda one: (one.end, one.grounds)).grounds == "own_shift"
+    if situation.led_within and not own:
+        return Reason.LED_WITHIN
     return Reason.LITTLE_APART if own or situation.leading else Reason.JOB_SLOWER
 
 

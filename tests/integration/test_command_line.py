@@ -334,6 +334,7 @@ def test_no_control_character_gets_into_the_page_or_the_text(
 
 def test_the_page_shows_role_and_phase(found: Diagnosis) -> None:
     shown = page.page(found)
+    assert f"Known of the job: {text.job_line(found.description)}. Judged by" in shown
     assert "rank 5 trainer on node02" in shown and ", in train</dd>" in shown
     (incident,) = found.incidents
     unknown = [msgspec.structs.replace(one, rank=None) for one in incident.suspects]

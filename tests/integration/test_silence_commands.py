@@ -41,10 +41,23 @@ def said(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, s
 
 def test_add_list_and_end(tmp_path: Path, clock: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     file = ("--file", tmp_path / "s.json")
-    words = ("--job", "run-*", "--node", "n1", "--label", "team!=speech", "--for", "2h", "--comment", "new\x1b cable")
+    words = (
+        "--job",
+        "run-*",
+        "--attempt",
+        "a/0",
+        "--node",
+        "n1",
+        "--label",
+        "team!=speech",
+        "--for",
+        "2h",
+        "--comment",
+        "new\x1b cable",
+    )
     code, text = said(capsys, "silence", "add", *words, *file)
     (made,) = read_silences(file[1])
-    about = "job=~run-*, node=n1, team!=speech"
+    about = "job=~run-*, attempt=a/0, node=n1, team!=speech"
     assert (code, text) == (0, f"silenced until 2026-11-29T14:00:00.000Z: {about} ({made.id})\n")
     assert made.matchers[0] == Matcher(label="job", value="run-*", pattern=True)
     assert (made.number, made.created_by, made.ends - made.starts) == (1, "maria", 7_200_000_000_000)

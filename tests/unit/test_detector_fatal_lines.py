@@ -37,6 +37,7 @@ def test_a_candidate_is_the_suspect_and_the_cascades_are_its_victims() -> None:
     own, cascade = found(printed(others | {6: [line(OWN, 13)]}))
     assert (named([own, cascade]), own.grounds, cascade.grounds) == ([[6], []], "own_error", "cascade")
     assert cascade.victims == [0, 1, 2, 3, 4, 5, 7]
+    assert cascade.peers == "rank 6, 1 of 8, printed none of it in that window"
     assert (own.area, own.symptom, own.onset, own.suspects[0].node) == ("data", "crash", at(13), "node03")
 
 
@@ -115,3 +116,4 @@ def test_whether_training_is_done_is_asked_once_however_many_ranks_lose_a_peer(m
     monkeypatch.setattr(AttemptView, "finished", property(lambda view: bool(asked.append(view))))
     (cascade,) = found(printed({rank: [line(CLOSED, 12)] * 3 for rank in range(RANKS)}))
     assert (len(cascade.victims), len(asked)) == (RANKS, 2)
+    assert cascade.peers == "0 of 8 ranks printed none of it in that window"

@@ -69,9 +69,9 @@ def test_it_is_said_whether_the_nodes_producer_lives() -> None:
     unknown = [window(start, [5], nodes=[]) for start in (10, 20, 30)]
     texts = [one.text for each in (lives, silent, several) for one in found(*each)]
     assert texts == [
-        "rank 5 without a sign of life while 7 of 8 peers do; the producer of node02 lives",
-        "ranks 4-5 without a sign of life while 6 of 8 peers do; the producer of node02 is silent as well",
-        "ranks 5,7 without a sign of life while 6 of 8 peers do; the producers of node02, node03 live",
+        "rank 5 without a sign of life while 7 of 7 peers do; the producer of node02 lives",
+        "ranks 4-5 without a sign of life while 6 of 6 peers do; the producer of node02 is silent as well",
+        "ranks 5,7 without a sign of life while 6 of 6 peers do; the producers of node02, node03 live",
     ]
     (one,) = found(*unknown, first=healthy(RANKS))
     assert "producer" not in one.text

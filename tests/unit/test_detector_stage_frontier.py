@@ -6,13 +6,16 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from detection_support import closed, identity, new_view, run, series, summary
+from detection_support import anomaly, closed, identity, new_view, run, series, summary
 
 from schemas.results import Anomaly, Window
 from streams.detectors.stage_frontier import StageFrontier, StageFrontierConfig
 from streams.frontier import frontier, phases_of
+from streams.incidents.opened import IncidentBookState, Open
+from streams.incidents.situated import situation_of
 
 RANKS, STEPS = 8, 40
 Took = Callable[[int, int], tuple[float, float, float]]
@@ -91,6 +94,29 @@ def test_the_phase_and_the_rank_that_hold_steps_up_are_told(took: Took, said: st
     assert found[-1].grounds == ("frontier" if "by rank " in said else "frontier_ambiguous")
     assert found[-1].text.endswith("ambiguous") == (found[-1].grounds == "frontier_ambiguous")
     assert {(one.severity, len(one.suspects), len(one.victims)) for one in found} == {("info", 0, 0)}
+    assert found[-1].metric == (said.split()[4].rstrip(",") if "by rank " in said else "")
+
+
+@pytest.mark.parametrize(
+    ("timers", "leading", "within"),
+    [
+        ([], False, False),
+        (["forward_ms"], True, False),
+        (["forward_backward_ms"], True, True),
+        (["allreduce_ms"], True, True),
+        (["forward_backward_ms", "forward_ms"], True, False),
+        ([""], True, False),
+    ],
+)
+def test_blame_learns_whether_who_holds_steps_up_may_wait_in_that_timer(
+    timers: list[str], leading: bool, within: bool
+) -> None:
+    first = anomaly("job_shift")
+    found = [anomaly("job_shift", start=10 * at, metric=timer) for at, timer in enumerate(timers)]
+    support = [msgspec.structs.replace(one, grounds="frontier") for one in found]
+    incident = Open(first=first.id, family="slowdown", anomalies=[first], support=support)
+    situation = situation_of(incident, IncidentBookState(), new_view(), closed([], 100))
+    assert (situation.leading, situation.led_within) == (leading, within)
 
 
 def test_steps_that_nobody_holds_up_give_no_finding() -> None:

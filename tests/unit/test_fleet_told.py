@@ -76,6 +76,22 @@ def test_reports_tell_several_jobs_first_then_what_that_is_made_of_then_the_rest
     assert [one.id for one in latest(iter(found[::-1]))] == wanted
 
 
+def test_what_is_open_and_what_has_stopped_a_job_come_first_among_the_as_severe() -> None:
+    over = {"status": "resolved"}
+    found = [
+        one_of("a", symptom="slowdown", verdict="supported", onset=1, **over),
+        one_of("b", symptom="crash", verdict="supported", onset=2, **over),
+        one_of("c", symptom="numerics", verdict="supported", onset=3),
+        one_of("d", symptom="hang", verdict="unavailable", onset=4),
+        one_of("e", symptom="crash", verdict="supported", onset=5),
+        one_of("f", symptom="memory", verdict="supported", onset=6),
+        one_of("g", symptom="crash", verdict="supported", onset=0, severity="warning"),
+    ]
+    wanted = [f"of {job}" for job in "efdcbag"]
+    assert [one.id for one in latest(iter(found))] == wanted
+    assert [one.id for one in latest(iter(found[::-1]))] == wanted
+
+
 def test_what_is_silenced_in_each_job_is_silenced_for_several(capsys: pytest.CaptureFixture[str]) -> None:
     crash = {"symptom": "crash", "labels": {}}
     ones = [whole_of("a", "b", **crash), one_of("a", **crash), one_of("b", **crash)]

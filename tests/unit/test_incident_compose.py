@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from detection_support import anomaly, at, closed, identity, new_view, situation, summary
 
-from schemas.results import Anomaly, Exit, Incident, Scope, Suspect
+from schemas.results import Anomaly, Exit, Incident, Scope, Suspect, Symptom
 from streams.incidents.blame import decide
 from streams.incidents.compose import compose
 from streams.incidents.evidence import evidence_of
@@ -198,6 +198,32 @@ def test_a_scope_is_said_in_words(scope: Scope, said: str) -> None:
 )
 def test_the_next_step_follows_the_scope_and_the_area(anomalies: list[Anomaly], words: str) -> None:
     assert words in composed(anomalies).next_step
+
+
+@pytest.mark.parametrize(
+    ("waited", "symptom", "words"),
+    [
+        (range(5), "hang", "take stacks and dumps at once of ranks that still run"),
+        (range(4), "hang", "take stacks and flight-recorder dumps of all ranks at once"),
+        (range(5), "crash", "take stacks and flight-recorder dumps of all ranks at once"),
+    ],
+)
+def test_where_most_ranks_have_timed_out_stacks_are_asked_of_who_still_runs(
+    waited: range, symptom: Symptom, words: str
+) -> None:
+    cascade = msgspec.structs.replace(anomaly("cascade", victims=waited), symptom=symptom)
+    decision = msgspec.structs.replace(decide([anomaly("no_iteration")], situation()), symptom="hang", suspects=[])
+    made = compose(
+        view=view(),
+        decision=decision,
+        anomalies=[anomaly("no_iteration"), cascade],
+        incident_id="i",
+        revision=1,
+        published=at(100),
+        templates=[],
+        resolution="",
+    )
+    assert words in made.next_step
 
 
 @pytest.mark.parametrize(
