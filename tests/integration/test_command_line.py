@@ -22,6 +22,7 @@ from rankwatch.cli import parser, run
 from rankwatch.demo import bundled_recording
 from rankwatch.diagnose import Diagnosis, as_json, diagnose
 from rankwatch.errors import UsageError
+from rankwatch.text_job import job_line
 from rankwatch.times import parse_time
 from sinks.clickhouse import open_client
 
@@ -334,7 +335,7 @@ def test_no_control_character_gets_into_the_page_or_the_text(
 
 def test_the_page_shows_role_and_phase(found: Diagnosis) -> None:
     shown = page.page(found)
-    assert f"Known of the job: {text.job_line(found.description)}. Judged by" in shown
+    assert f"Known of the job: {job_line(found.description)}. Judged by" in shown
     assert "rank 5 trainer on node02" in shown and ", in train</dd>" in shown
     (incident,) = found.incidents
     unknown = [msgspec.structs.replace(one, rank=None) for one in incident.suspects]
