@@ -10,7 +10,7 @@ import msgspec
 from producers.introductions import Introduced, self_of
 from producers.logfile import LogFile
 from producers.readers.plain import Place
-from producers.voices import Spoken, Voice, host_of, said_of, voices_of
+from producers.voices import Spoken, Voice, introduced_as, introduction_of, said_of, voices_of
 
 _NOT_PROVEN = "the number in the file's name may be that of a node, and nothing shows that it is the global rank"
 _FEWEST = 2
@@ -68,6 +68,8 @@ def _named(log: LogFile, introduced: Introduced) -> set[int]:
     if log.teed:
         return ranks | {-1}
     said = said_of(log)
+    if said is None and not ranks:
+        said = introduced_as(log)
     return ranks if said is None else ranks | {said}
 
 
@@ -95,13 +97,14 @@ def _of_rank(where: Place, log: LogFile, rank: int, introduced: Introduced) -> S
     if itself is not None and itself.rank != rank:
         reason = f"sources disagree: rank {rank} by the file's name, rank {itself.rank} by NCCL's lines in it"
         return Spoken(voice=voice, log=log, local=local, rank_reason=reason)
+    host, pid = introduction_of(log, rank)
     return Spoken(
         voice=voice,
         log=log,
         rank=rank,
         local=local,
-        node=host_of(log, rank) or (itself.host if itself is not None else ""),
-        pid=None if itself is None else itself.pid,
+        node=host or (itself.host if itself is not None else ""),
+        pid=pid if itself is None else itself.pid,
         by_name=where.rank >= 0,
         confirmed=said == rank,
     )

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,7 @@ _OF_WORLD = re.compile(r"\b[Rr]ank[ :=]{1,2}(\d{1,7})(?:/| of )(\d{1,7})\b")
 _EQUALS = re.compile(r"\brank=(\d{1,7})\b")
 _HOST = re.compile(r"\bhost(?:name)?(?:[=:] ?([\w.-]{1,253})|[ ](?=[\w.-]{0,60}\d)([\w.-]{1,253}))")
 """Behind a blank a host has a digit in its name; ``host is up`` names none."""
+_PID = re.compile(r"\bpid[=: ]{1,2}(\d{1,9})\b")
 _NO_ROLE = ("", "default", "rank")
 _POD = re.compile(
     r"(?:^|/)[\w.-]{1,253}_([\w.-]{1,253})_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/[^/]{1,253}/\d{1,9}\.log$"
@@ -344,17 +346,32 @@ def _of_world(log: LogFile) -> tuple[int, int] | None:
     return found and (int(found.group(1)), int(found.group(2)))
 
 
-def host_of(log: LogFile, rank: int) -> str:
-    """The host in the line in which a rank first names itself and how many there are; empty where it names none."""
+class Introduction(NamedTuple):
+    """The host, empty, and the process, null, where the line in which a rank introduces itself names none."""
+
+    host: str = ""
+    pid: int | None = None
+
+
+def introduction_of(log: LogFile, rank: int) -> Introduction:
+    """What the line tells in which a rank first names itself and how many there are."""
     for record in log.records:
         head = record.text[:HEAD]
         if "ank" not in head or not (_OF_WORLD.search(head) or WORLD.search(head)):
             continue
         own = _OF_WORLD.search(head) or _EQUALS.search(head)
         if own is not None and int(own.group(1)) == rank:
-            host = _HOST.search(head)
-            return "" if host is None else (host.group(1) or host.group(2)).rstrip(".")
-    return ""
+            host, pid = _HOST.search(head), _PID.search(head)
+            named = "" if host is None else (host.group(1) or host.group(2)).rstrip(".")
+            return Introduction(named, None if pid is None else int(pid.group(1)))
+    return Introduction()
+
+
+def introduced_as(log: LogFile) -> int | None:
+    """The rank of the first line that tells one (``rank=3``) beside how many there are, as a worker does of itself."""
+    heads = (record.text[:HEAD] for record in log.records)
+    found = (_EQUALS.search(head) for head in heads if "rank=" in head and WORLD.search(head))
+    return next((int(one.group(1)) for one in found if one is not None), None)
 
 
 def said_of(log: LogFile) -> int | None:
@@ -389,7 +406,7 @@ def _spoken(
         rank = voice.task
     host = torchrun.said([log]).host if voice.alone else ""
     if not host and rank is not None and voice.task >= 0 and not voice.pod:
-        host = host_of(log, rank)
+        host = introduction_of(log, rank).host
     host = host or voice.pod or voice.ip
     return Spoken(
         voice=voice,

@@ -38,7 +38,10 @@ _DEEPSPEED = re.compile(r"\d{14}_rank(?P<rank>\d{1,7})\.log")
 _ARRAY = re.compile(r"(?:.{0,200}[-_.])?(?P<job>\d{1,12}_\d{1,9})\.(?:out|err|log)")
 _TASK = re.compile(r"(?P<family>(?:.{0,200}?[-_.])?(?P<job>\d{3,12})[-.])(?P<task>\d{1,7})\.(?:out|err|log)")
 _SLURM = re.compile(r"slurm-(?P<job>\d{1,12})\.(?:out|err)")
-_NUMBERED = re.compile(r"(?P<family>(?:.{0,200}[^A-Za-z])?rank[-_]?)(?P<task>\d{1,7})\.(?:out|err|log|txt)")
+_NUMBERED = re.compile(
+    r"(?P<family>(?:.{0,200}[^A-Za-z])?(?:rank|worker|trainer|process|proc|task)[-_]?)(?P<task>\d{1,7})"
+    r"\.(?:out|err|log|txt)"
+)
 _RAY = re.compile(r"(?P<process>worker-[0-9a-f]{8,64}-(?:[0-9a-f]{1,32}|)-(?P<pid>\d{1,9}))\.(?:out|err)")
 _WELL_KNOWN = re.compile(r"nemo_error_log\.txt|lightning_logs\.txt")
 

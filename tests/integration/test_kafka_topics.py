@@ -207,7 +207,11 @@ def test_a_snapshot_of_twenty_megabytes_comes_back_and_a_damaged_one_says_so(liv
     store.save(alike)
     assert store.load("rank", 1) == alike
     packed = zlib.compress(msgspec.json.encode(snapshot(10)))
-    for damaged, why in ((b'{"stage": "rank", "part', ""), (packed[:-9], "it is cut short"), (b"what is this", "neither JSON")):
+    for damaged, why in (
+        (b'{"stage": "rank", "part', ""),
+        (packed[:-9], "it is cut short"),
+        (b"what is this", "neither JSON"),
+    ):
         live.log.append("snapshots", b"rank|1", damaged, headers("snapshot"), 0, 1)
         live.log.flush()
         with pytest.raises(SnapshotError, match=f"the snapshot of rank 1 cannot be read: .*{why}"):

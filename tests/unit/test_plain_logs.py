@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,29 @@ def test_a_number_that_may_be_a_nodes_is_no_rank(tmp_path: Path, said: dict[int,
     found = read(tmp_path, files)
     assert {identity.rank for identity, event in logs(found) if "step" in event.text} == {None}
     assert any("may be that of a node" in reason or "label" in reason for reason in reasons(found))
+
+
+def started(rank: int, label: str = "", **also: object) -> list[str]:
+    own = [f"{key}={value}" for key, value in also.items()]
+    said = [" ".join(["process group world_size=16", f"rank={rank} local_rank={rank % 8}", *own])]
+    return [*(f"{HEAD}INFO {label}{text}" for text in [*said, *(f"step {n} loss 2.0" for n in range(9))]), *TRACEBACK]
+
+
+@pytest.mark.parametrize("label", ["", "[rank {}] "])
+def test_files_whose_workers_introduce_themselves_by_the_number_of_their_file_are_theirs_as_a_whole(
+    tmp_path: Path, label: str
+) -> None:
+    files = {f"n{rank // 8}/worker-{rank}.out": started(rank, label.format(rank)) for rank in range(16)}
+    assert ranks(read(tmp_path, files)) == {name: {number} for number, name in enumerate(files)}
+
+
+@pytest.mark.parametrize("of", [lambda number: 8 * number, lambda number: 8 + number, lambda number: 0])
+def test_files_whose_workers_introduce_themselves_by_other_numbers_are_nobodys(
+    tmp_path: Path, of: Callable[[int], int]
+) -> None:
+    files = {f"worker-{number}.out": started(of(number)) for number in range(2)}
+    found = logs(read(tmp_path, files))
+    assert {identity.rank for identity, event in found if event.text.startswith("Traceback")} == {None}
 
 
 def test_an_array_task_is_a_job_of_its_own(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ WATCHDOG = (
     "[rank{0}]:[E1129 12:01:06.000000000 ProcessGroupNCCL.cpp:1316] [PG 0 Rank {0}] Process group watchdog thread "
     "terminated with exception: NCCL error: remote process exited or there was a network error"
 )
+LOST = "[rank{0}]: torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"
 ENDED = ["srun: error: n0: tasks 0-3: Terminated", "srun: error: n1: tasks 4-7: Terminated"]
 
 
@@ -231,12 +232,11 @@ def test_exit_codes_beside_an_error_change_nothing(tmp_path: Path) -> None:
 def test_a_recording_that_ends_with_a_crash_names_who_failed_wherever_in_a_window_that_was(
     second: int, tmp_path: Path
 ) -> None:
-    lost = "[rank{0}]: torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"
     for rank in range(RANKS):
         lines = [f"2026-11-29 12:00:00,100 INFO [rank {rank}] starting, world size: {RANKS}"]
         lines += [step(number, f"[rank {rank}] ") for number in range(1, 51 + second)]
         at = f"2026-11-29 12:00:{50 + second},{200 if rank == 3 else 600} ERROR [rank {rank}] uncaught exception"
-        lines += [at, *ERROR, "ValueError: bad shard" if rank == 3 else lost.format(rank)]
+        lines += [at, *ERROR, "ValueError: bad shard" if rank == 3 else LOST.format(rank)]
         (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
     (found,) = paging(tmp_path)
     assert ([one.rank for one in found.suspects], found.verdict, found.onset % 10_000_000_000 // 1_000_000_000) == (
@@ -244,3 +244,19 @@ def test_a_recording_that_ends_with_a_crash_names_who_failed_wherever_in_a_windo
         "supported",
         second,
     )
+
+
+@pytest.mark.parametrize("pids", [range(4000, 4008), [4003] * 8], ids=["each its own", "one for all"])
+def test_a_kernels_kill_is_of_the_rank_that_introduced_itself_by_that_process(
+    pids: Sequence[int], tmp_path: Path
+) -> None:
+    for rank in range(RANKS):
+        said = f"process group world_size={RANKS} rank={rank} local_rank={rank} host=n0 pid={pids[rank]}"
+        lines = [f"2026-11-29 12:00:00,100 INFO {said}", *(step(number) for number in range(1, STEPS + 1))]
+        if rank != 3:
+            lines += ["2026-11-29 12:01:03,500 ERROR uncaught exception", *ERROR, LOST.format(rank)]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
+    kill = "kernel: Out of memory: Killed process 4003 (python) total-vm:1kB, anon-rss:1kB, file-rss:0kB"
+    (tmp_path / "n0.messages").write_text(f"2026-11-29T12:01:02.100000+00:00 n0 {kill}\n")
+    (found,) = paging(tmp_path)
+    assert (found.symptom, [one.rank for one in found.suspects]) == ("memory", [] if pids[0] == pids[1] else [3])
