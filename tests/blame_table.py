@@ -240,6 +240,8 @@ TABLE: list[Row] = [
     ("one prints an error, lives on, and launchers tell most of its peers to end", Reason.PENDING_PEERS, [], [error(2), cascade(0), told_to_end(*others(0, 2, 6, 7))], situation(living=[2], watched={2: at(20)})),
     ("one prints an error, lives on, and most of its peers that were not told to end lose it", Reason.OWN_ERROR, [2], [error(2), cascade(0, 7), told_to_end(*others(0, 2, 6, 7))], situation(living=[2], watched={2: at(20)})),
     ("one prints an error, is seen no more, and launchers tell its peers to end", Reason.OWN_ERROR, [2], [error(2), told_to_end(*others(2))], situation(watched={2: at(10)})),
+    ("one prints an error, lives on for a window, one of its peers loses another, and then nobody shows life", Reason.PENDING_PEERS, [], [error(2), cascade(1, start=20)], situation(watched={2: at(30)}, seen={2: at(30)})),
+    ("one prints an error, one of its peers loses it, and then nobody shows life", Reason.OWN_ERROR, [2], [error(2), cascade(1, start=20)], situation(watched={2: at(14)}, seen={2: at(14)})),
     ("one prints an error, lives on, and most of its peers lose it", Reason.OWN_ERROR, [2], [error(2), cascade(*others(2, 7), start=20)], situation(living=[2], watched={2: at(20)})),
     ("one prints an error, its end is told in that window, and one of its peers loses it", Reason.OWN_ERROR, [2], [error(2), cascade(1, start=20)], situation(living=[2], watched={2: at(10)}, exited={2: at(15)})),
     ("one prints an error, lives on, and stands outside while all others wait", Reason.OWN_ERROR, [5], [error(5), stall(), outside(5)], situation(living=[5])),

@@ -155,9 +155,20 @@ def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> 
     lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
     told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims} - lost
     ranks = ranks_of(cause.suspects)
-    if not ranks <= set(situation.living) or not (_may_have_caught(cause, situation) or _waits(cause, anomalies)):
+    if not _lives_on(ranks, cause, situation) or not (_may_have_caught(cause, situation) or _waits(cause, anomalies)):
         return bool(lost | told)
     return _most(lost, situation.members.keys() - ranks - told)
+
+
+def _lives_on(ranks: AbstractSet[int | None], cause: Anomaly, situation: Situation) -> bool:
+    """Whether ranks show life, or did for a window after what they are blamed for, and nobody does any more.
+
+    The silence of all says nothing of one.
+    """
+    if situation.living:
+        return ranks <= set(situation.living)
+    lived = latest(cause) + situation.window_ns
+    return all(rank is not None and situation.seen.get(rank, 0) > lived for rank in ranks)
 
 
 def _may_have_caught(cause: Anomaly, situation: Situation) -> bool:
@@ -255,14 +266,14 @@ def _alike(failures: list[Anomaly]) -> list[list[Anomaly]]:
     return list(found.values())
 
 
-def _waited(rank: int | None, first: Anomaly, situation: Situation) -> bool:
+def _waited(rank: int | None, cause: Anomaly, situation: Situation) -> bool:
     """Whether long enough was waited for the peers' reaction.
 
     A process that raised and lives on has not failed yet; one that is silent for a window has, unless it is its node's
     producer that is silent.
     """
-    unknown = rank in situation.living or rank in situation.unobserved
-    return situation.now >= first.end + situation.window_ns and not unknown
+    unknown = _lives_on({rank}, cause, situation) or rank in situation.unobserved
+    return situation.now >= cause.end + situation.window_ns and not unknown
 
 
 def _stands_still(rank: int | None, cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:

@@ -244,7 +244,7 @@ def test_a_job_that_begins_anew_in_place_although_its_ranks_have_ended_is_watche
     ended(script, 26.5)
     script.stacks(4, range(112, 180, 5), 1)
     script.alive(4, 108, 180)
-    first, later = incidents(script)
+    later, first = incidents(script)
     assert ([one.rank for one in first.suspects], first.resolution) == ([2], "the attempt has ended")
     assert ([one.rank for one in later.suspects], later.symptom, later.status) == ([1], "hang", "open")
 
