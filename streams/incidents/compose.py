@@ -11,7 +11,7 @@ from schemas.identity import rank_ranges, shortened
 from schemas.ids import notification_key
 from schemas.results import Anomaly, Incident, MergedClass, Ranks, Severity, Suspect, SuspiciousTemplate
 from streams.incidents.clocks import said_clocks
-from streams.incidents.decision import Decision, Reason, worst
+from streams.incidents.decision import LOST, Decision, Reason, most, victims_of, worst
 from streams.incidents.evidence import evidence_of, support_of
 from streams.incidents.next_step import next_step
 from streams.incidents.resolution import goes_on
@@ -132,8 +132,7 @@ def _have_ended(view: AttemptView, decision: Decision, resolution: str) -> bool:
 
 def _most_timed_out(view: AttemptView, anomalies: list[Anomaly]) -> bool:
     """Whether most ranks have printed that they waited in vain."""
-    waited = {rank for one in anomalies if (one.grounds, one.symptom) == ("cascade", "hang") for rank in one.victims}
-    return 2 * len(waited & view.members.keys()) > len(view.members)
+    return most(view.members.keys(), victims_of((one for one in anomalies if one.symptom == "hang"), LOST))
 
 
 def _unseen(view: AttemptView, anomalies: list[Anomaly], named: list[int], unavailable: bool) -> dict[str, Any]:

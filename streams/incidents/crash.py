@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from schemas.results import Anomaly, Suspect
-from streams.incidents.decision import Base, Decision, Reason, merged, placed, ranks_of
+from streams.incidents.decision import LOSSES, LOST, Base, Decision, Reason, merged, most, placed, ranks_of, victims_of
 from streams.incidents.hang import hang
 from streams.incidents.situation import (
     COLLECTED_NS,
@@ -28,8 +28,6 @@ from streams.incidents.situation import (
 from streams.regular_lines import REACHES_NS
 from streams.rhythm import Rhythm
 
-LOSSES = frozenset({"cascade", "told_to_end"})
-"""Grounds that say whom the failure of another has befallen."""
 EXIT_CODE = "exit_code"
 """Grounds that say that ranks ended with an exit code and nobody printed why."""
 RESTART_NS = 300 * SECOND
@@ -125,9 +123,9 @@ def _caught(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anomaly], s
     """
     ranks = ranks_of(cause.suspects)
     by_then = latest(cause) + situation.window_ns
-    soon = {rank for one in anomalies if one.grounds in LOSSES and one.onset <= by_then for rank in one.victims}
+    soon = victims_of((one for one in anomalies if one.onset <= by_then), LOSSES)
     others = situation.members.keys() - ranks
-    if _most(soon, others):
+    if most(others, soon):
         return False
     kinds = {suspect.kind for one in failures for suspect in one.suspects if suspect.rank in ranks}
     lived = [situation.watched.get(-1 if rank is None else rank, 0) for rank in ranks]
@@ -140,10 +138,10 @@ def _silent_before(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anom
     Who is gone by then may have failed first, and the error be of its loss.
     """
     others = situation.members.keys() - ranks_of([*cause.suspects, *merged(failures)])
-    told = {rank for one in anomalies if one.grounds in LOSSES for rank in one.victims}
+    told = victims_of(anomalies, LOSSES)
     gone = [rank for rank in situation.lapsed if rank in others - told and situation.seen[rank] < earliest(cause)]
     later = {rank for rank in others if situation.seen.get(rank, 0) > latest(cause)}
-    return bool(gone) and _most(later, others)
+    return bool(gone) and most(others, later)
 
 
 def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> bool:
@@ -152,12 +150,12 @@ def _reacted(cause: Anomaly, anomalies: list[Anomaly], situation: Situation) -> 
     Most of them must have where it lives on and may have caught its error, or is seen to wait with them: what some of
     them print has other causes. Whom launchers have told to end speaks neither way there: those act on ends of others.
     """
-    lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
-    told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims} - lost
+    lost = victims_of(anomalies, LOST)
+    told = victims_of(anomalies, LOSSES) - lost
     ranks = ranks_of(cause.suspects)
     if not _lives_on(ranks, cause, situation) or not (_may_have_caught(cause, situation) or _waits(cause, anomalies)):
         return bool(lost | told)
-    return _most(lost, situation.members.keys() - ranks - told)
+    return most(situation.members.keys() - ranks - told, lost)
 
 
 def _lives_on(ranks: AbstractSet[int | None], cause: Anomaly, situation: Situation) -> bool:
@@ -182,11 +180,6 @@ def _may_have_caught(cause: Anomaly, situation: Situation) -> bool:
     return cause.grounds == "own_error" and ranks_of(cause.suspects) <= looked_at and not at_once
 
 
-def _most(found: AbstractSet[int | None], others: AbstractSet[int | None]) -> bool:
-    """Whether more than half of the others are among those found."""
-    return 2 * len(others & found) > len(others)
-
-
 def _waits(cause: Anomaly, anomalies: list[Anomaly]) -> bool:
     """Whether all whom it names are seen to wait with their peers in its window or later."""
     stalls = [one for one in anomalies if one.detector in STANDSTILL and one.end >= cause.end]
@@ -201,19 +194,18 @@ def _silent_beside(cause: Anomaly, anomalies: list[Anomaly], failures: list[Anom
     whenever it failed.
     """
     cascades = [one for one in anomalies if one.grounds == "cascade"]
-    lost: set[int | None] = {rank for one in cascades for rank in one.victims}
-    if not ranks_of(cause.suspects) <= lost:
+    if not ranks_of(cause.suspects) <= victims_of(cascades, LOST):
         return False
     if situation.unheard:
         return True
     if came_before(cause, first_of(cascades)) and not _waits(cause, anomalies):
         return False
-    told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims}
+    lost = victims_of(anomalies, LOSSES)
     alive = situation.living if situation.now - situation.window_ns >= cause.end else []
-    return bool(silent_of(lost | told | ranks_of(merged(failures)) | set(alive), situation))
+    return bool(silent_of(lost | ranks_of(merged(failures)) | set(alive), situation))
 
 
-def silent_of(heard: set[int | None], situation: Situation) -> list[int]:
+def silent_of(heard: AbstractSet[int | None], situation: Situation) -> list[int]:
     """The ranks that are not among those heard of, without those whose nodes are silent as well."""
     return [rank for rank in situation.members if rank not in heard and rank not in situation.unobserved]
 
@@ -369,7 +361,7 @@ def _lost_a_peer(
     """
     ranks = ranks_of(merged(candidates))
     own = [one for one in failures if ranks_of(one.suspects) & ranks]
-    lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
+    lost = victims_of(anomalies, LOST)
     passing = all(_passing(one, situation) for one in own) and all(_printed_on(one, situation) for one in candidates)
     return passing and (ranks <= lost or (bool(lost) and _outlasted(candidates, situation)))
 
@@ -383,7 +375,7 @@ def only_cascades(anomalies: list[Anomaly], situation: Situation) -> Decision:
         return exit_codes(coded, anomalies, situation)
     if cascades and all(situation.survived(one, anomalies) for one in cascades):
         return base.nobody(Reason.SURVIVED)
-    reported: set[int | None] = {rank for one in cascades for rank in one.victims}
+    reported = victims_of(cascades, LOST)
     silent = set(situation.members) - reported
     waited = situation.now >= base.onset + 2 * situation.window_ns
     if len(silent) == 1 and silent_of(reported, situation) and len(reported) >= ENOUGH_LOST and waited:

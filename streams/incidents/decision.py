@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 
 import msgspec
 
 from schemas.results import Anomaly, Area, Severity, Suspect, Symptom, Verdict
+
+LOST = frozenset({"cascade"})
+"""Grounds that say whom the failure of another has befallen by their own words."""
+LOSSES = LOST | {"told_to_end"}
+"""Grounds that say whom it has befallen by whatever is known."""
 
 
 class Reason(Enum):
@@ -217,6 +223,16 @@ def merged(anomalies: list[Anomaly]) -> list[Suspect]:
             if suspect.rank not in best or suspect.score > best[suspect.rank].score:
                 best[suspect.rank] = suspect
     return sorted(best.values(), key=lambda suspect: (-suspect.score, suspect.rank is None, suspect.rank or 0))
+
+
+def victims_of(anomalies: Iterable[Anomaly], grounds: Collection[str]) -> set[int]:
+    """The ranks that findings on such grounds call victims."""
+    return {rank for one in anomalies if one.grounds in grounds for rank in one.victims}
+
+
+def most(others: AbstractSet[int | None], found: AbstractSet[int | None]) -> bool:
+    """Whether more than half of the others are among those found."""
+    return 2 * len(others & found) > len(others)
 
 
 def ranks_of(suspects: list[Suspect]) -> set[int | None]:

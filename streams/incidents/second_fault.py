@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from schemas.results import Anomaly
-from streams.incidents.decision import Decision, ranks_of
+from streams.incidents.decision import LOSSES, LOST, Decision, ranks_of, victims_of
 from streams.incidents.joining import nodes_in, ranks_in
 from streams.incidents.situation import Situation, came_before, earliest
 
@@ -69,8 +69,8 @@ def second_fault(found: Anomaly, among: Sequence[Anomaly], first: str, says: Dec
 
 def _lost(found: Anomaly, among: Sequence[Anomaly]) -> bool:
     """Whether those whom a finding names had lost a peer, or had been told to end, by then."""
-    by_then = [one for one in among if one.grounds in ("cascade", "told_to_end") and not came_before(found, one)]
-    return bool(ranks_in([found]) & {rank for one in by_then for rank in one.victims})
+    by_then = [one for one in among if not came_before(found, one)]
+    return bool(ranks_in([found]) & victims_of(by_then, LOSSES))
 
 
 def _of_its_own(found: Anomaly, among: Sequence[Anomaly], says: Decision, situation: Situation) -> Second:
@@ -88,13 +88,13 @@ def _of_its_own(found: Anomaly, among: Sequence[Anomaly], says: Decision, situat
     gone = silent or ranks & situation.exited.keys()
     # What peers print at about that time may be told in the next window.
     settled = found.end + situation.window_ns <= situation.now <= found.end + situation.quiet_ns
-    waited = any(ranks & set(one.victims) for one in among if one.grounds == "cascade")
+    waited = bool(ranks & victims_of(among, LOST))
     return Second.BEFORE_ANY_LOSS if gone and settled and not waited else Second.LIVES_ON
 
 
 def _may_have_come_first(one: Anomaly, found: Anomaly) -> bool:
     """Whether others had lost a peer or been told to end, or have failed on another node: then all of them react."""
-    if one.grounds in ("cascade", "told_to_end"):
+    if one.grounds in LOSSES:
         return not came_before(found, one)
     elsewhere = not nodes_in([one]) or not nodes_in([one]) <= nodes_in([found])
     return one.grounds in _FAILED and elsewhere and not came_before(found, one)

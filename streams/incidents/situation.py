@@ -7,7 +7,7 @@ import msgspec
 from schemas.results import Anomaly
 from streams.alike import NEAR_STEPS
 from streams.falls import Fall
-from streams.incidents.decision import ranks_of
+from streams.incidents.decision import LOST, most, ranks_of, victims_of
 from streams.regular_lines import REACHES_NS, Regular, going_on, regular_until, went_on
 from streams.rhythm import OVERDUE_PAUSES, Rhythm
 
@@ -145,12 +145,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
             return not ends and self._lines_went_on(failure, ranks)
         if any(end <= self.iterated for end in ends) or self.iterated <= _by_then(failure) + margin_ns(self.step_ns):
             return False
-        told = bool(ranks & self.named) or self._lost_by_most(anomalies)
+        told = bool(ranks & self.named) or most(self.members.keys(), victims_of(anomalies, LOST))
         return not self.began_anew(earliest(failure), _by_then(failure), told=told)
-
-    def _lost_by_most(self, anomalies: list[Anomaly]) -> bool:
-        lost = {rank for one in anomalies if one.grounds == "cascade" for rank in one.victims}
-        return 2 * len(lost & self.members.keys()) > len(self.members)
 
     def began_anew(self, since: int, by_then: int, *, told: bool) -> bool:
         """Whether the first iterations after what was between the two times (ns) came again from a lower number.

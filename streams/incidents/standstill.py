@@ -12,7 +12,7 @@ from schemas.measures import measure_of
 from schemas.results import Anomaly
 from streams.hardware import PORT_UP
 from streams.incidents.crash import EXIT_CODE, OF_FAILURE, crash, exit_codes, first_of, only_cascades
-from streams.incidents.decision import Base, Decision, Reason, placed, ranks_of
+from streams.incidents.decision import LOSSES, LOST, Base, Decision, Reason, placed, ranks_of, victims_of
 from streams.incidents.hang import gainsaid, hang
 from streams.incidents.situation import COLLECTED_NS, HARDWARE_STATE, SECOND, STANDSTILL, Situation, came_before
 
@@ -119,7 +119,7 @@ def standstill(anomalies: list[Anomaly], situation: Situation) -> Decision:
 
 def _without_killed(decision: Decision, failures: list[Anomaly], anomalies: list[Anomaly]) -> Decision:
     """A hang is not what killed a rank that died by a signal that nobody had sent, without the loss of a peer."""
-    lost = {rank for one in anomalies if one.grounds in ("cascade", "told_to_end") for rank in one.victims}
+    lost = victims_of(anomalies, LOSSES)
     killed = ranks_of([suspect for one in failures if one.grounds == "own_death" for suspect in one.suspects]) - lost
     victims = [rank for rank in decision.victims if rank not in killed]
     return msgspec.structs.replace(decision, victims=victims)
@@ -161,16 +161,15 @@ def _is_clean_up(failure: Anomaly, failures: list[Anomaly], anomalies: list[Anom
     """
     ranks = ranks_of(failure.suspects)
     cascades = [one for one in anomalies if one.grounds == "cascade"]
-    before = {rank for one in cascades if one.end < failure.end for rank in one.victims}
+    before = victims_of((one for one in cascades if one.end < failure.end), LOST)
     if ranks and ranks <= before:
         return True
     if failure.grounds != "own_error" or not any(came_before(one, failure) for one in cascades):
         return False
     if any(ranks <= ranks_of(one.suspects) and one.onset < first_of(cascades).onset for one in failures):
         return False
-    lost = {rank for one in cascades for rank in one.victims}
-    told = {rank for one in anomalies if one.grounds == "told_to_end" for rank in one.victims}
-    return ranks <= lost or not situation.members.keys() - ranks <= lost | told
+    others = situation.members.keys() - ranks
+    return ranks <= victims_of(cascades, LOST) or not others <= victims_of(anomalies, LOSSES)
 
 
 def _follows_a_death(failure: Anomaly, failures: list[Anomaly]) -> bool:
