@@ -212,9 +212,9 @@ def _awaited_since(view: AttemptView, rule: StallRule, now: int) -> int:
         return view.stood
     if view.phase in QUIET_PHASES:
         return iterated
-    for began, over in sorted(view.quiet):
+    for began, ended in sorted(view.quiet):
         if iterated - 2 * step <= began <= since + silence_ns(clock, rule):
-            since = max(since, min(over, now))
+            since = max(since, min(ended, now))
     return since
 
 

@@ -3,13 +3,14 @@
 A launcher names the first failure *it* saw, on its node; over all nodes only the kind of an end tells: a death by a
 signal that nobody here had sent is a rank's own, SIGTERM after another's failure is not. Ends with an exit code are
 judged by what ranks printed; where nobody printed why, they are told and blame nobody, since who lost a peer ends so as
-well. One that ends with success while training goes on for the others leaves them waiting:
-that is told once the job stands still, and taken back should one that was thought gone be seen again.
+well. One that ends with success while training goes on for the others leaves them waiting: that is told once the job
+stands still, and taken back should one that was thought gone be seen again.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +23,8 @@ from streams.member import Member
 from streams.stall import SECOND, StallRule, stall_of
 from streams.stops import FAILED_NS, TOLD_CODES
 from streams.view import AttemptView
+
+T = TypeVar("T")
 
 GONE_WINDOWS = 2
 """How many windows after the job stood still a process must be missed at the latest."""
@@ -122,18 +125,18 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
 
         Where nobody knows whose ends they are, the ``words`` of launchers tell them.
         """
-        fresh = [one.time for rank, one in ended.items() if _coded(view, rank, one)]
+        fresh = [one.time for rank, one in ended.items() if _by_code(view, rank, one)]
         since = min([*fresh, *(stop.time for stop in words)], default=None)
         if view.finished or since is None or (self.state.worded and since <= self.state.worded + FAILED_NS):
             return []
         if not fresh:
-            within = max(SECOND, words[0].precision_ns)
-            return [self._failed(view, window, since, within, words[0].said, "it is not known whose ends they are")]
+            within, unknown = max(SECOND, words[0].precision_ns), "it is not known whose ends they are"
+            return [self._coded(view, window, since, within, words[0].said, unknown)]
         ends = {
             rank: member.exit
             for rank, member in sorted(view.members.items())
             if member.exit is not None
-            and _coded(view, rank, member.exit)
+            and _by_code(view, rank, member.exit)
             and min(fresh) - TOGETHER_NS <= member.exit.time <= max(fresh)
         }
         onset = min(one.time for one in ends.values())
@@ -142,26 +145,35 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         said = f"{_said_codes(first)} first, as far as launchers tell; why was not seen in any log"
         said += f"; {later} more ended with an exit code later" if later else ""
         peers = f"{len(ends)} of {len(view.members)} observed ranks ended with an exit code other than 0"
-        return [self._failed(view, window, onset, SECOND, said, peers)]
+        return [self._coded(view, window, onset, SECOND, said, peers)]
 
-    def _failed(
+    def _coded(
         self, view: AttemptView, window: AttemptWindow, onset: int, within: int, said: str, peers: str
     ) -> Anomaly:
-        return self.anomaly(
+        return self._crash(
+            view,
             window,
             "coded",
             onset=onset,
             precision_ns=within,
-            axis="space",
-            layer="platform",
-            symptom="crash",
-            area="unknown",
             grounds="exit_code",
             severity="critical",
             text=said,
             peers=peers,
+        )
+
+    def _crash(self, view: AttemptView, window: AttemptWindow, subject: str, **fields: Any) -> Anomaly:
+        """A finding on ends of processes."""
+        return self.anomaly(
+            window,
+            subject,
+            axis="space",
+            layer="platform",
+            symptom="crash",
+            area="unknown",
             iteration=view.clock.iteration,
             phase=view.phase,
+            **fields,
         )
 
     def _alone(self, view: AttemptView, window: AttemptWindow) -> list[Anomaly]:
@@ -174,21 +186,16 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         nodes = ", ".join(sorted(fresh))
         why = "the launcher on its node was told to end from outside, those of other nodes were not"
         return [
-            self.anomaly(
+            self._crash(
+                view,
                 window,
                 f"alone|{nodes}",
                 onset=min(ranks.values()),
                 precision_ns=SECOND,
-                axis="space",
-                layer="platform",
-                symptom="crash",
-                area="unknown",
                 grounds="own_death",
                 severity="critical",
                 text=f"the launcher on {nodes} was told to end from outside and took {said_ranks(ranks)} along",
                 peers=f"launchers that were heard and not told: {len(set(view.stops.launchers) - set(fresh))}",
-                iteration=view.clock.iteration,
-                phase=view.phase,
                 suspects=[view.suspect(rank, 0.8, why) for rank in ranks],
             )
         ]
@@ -247,50 +254,46 @@ class WorkerExit(JobDetector[WorkerExitConfig, WorkerExitState]):
         said = ", ".join(_together({rank: f"ended by {one.signal}" for rank, one in killed.items()}, " "))
         why = "ended by {}, which no launcher had sent, without a word in its own log"
         suspects = [view.suspect(rank, 0.9, why.format(one.signal)) for rank, one in killed.items()]
-        return self.anomaly(
+        return self._crash(
+            view,
             window,
             "killed",
             onset=first.time,
             precision_ns=1_000_000_000,
-            axis="space",
-            layer="platform",
-            symptom="crash",
-            area="unknown",
             grounds="own_death",
             severity="critical",
             text=said,
             peers=f"{len(killed)} of {len(view.members)} observed ranks ended so",
-            iteration=view.clock.iteration,
-            phase=view.phase,
             suspects=suspects,
         )
 
     def _told(self, view: AttemptView, window: AttemptWindow, told: list[int], ended: dict[int, Exit]) -> Anomaly:
-        return self.anomaly(
+        return self._crash(
+            view,
             window,
             "told",
             onset=min(ended[rank].time for rank in told),
-            axis="space",
-            layer="platform",
-            symptom="crash",
-            area="unknown",
             grounds="told_to_end",
             severity="info",
             text=f"{said_ranks(told)} ended by launchers after a failure elsewhere",
-            iteration=view.clock.iteration,
-            phase=view.phase,
             victims=told,
         )
 
 
 def _together(told: dict[int, str], between: str) -> list[str]:
     """What is told of ranks, of those of whom the same is told at once; of what differs as much as people read."""
-    ranks: dict[str, list[int]] = {}
-    for rank, what in told.items():
-        ranks.setdefault(what, []).append(rank)
+    ranks = _alike(told)
     said = [f"{said_ranks(who)}{between}{what}" for what, who in list(ranks.items())[:MOST_TOLD]]
     others = [rank for who in list(ranks.values())[MOST_TOLD:] for rank in who]
     return [*said, f"{said_ranks(others)} likewise"] if others else said
+
+
+def _alike(told: dict[int, T]) -> dict[T, list[int]]:
+    """The ranks by what is told of them."""
+    ranks: dict[T, list[int]] = {}
+    for rank, what in told.items():
+        ranks.setdefault(what, []).append(rank)
+    return ranks
 
 
 def _own(view: AttemptView, rank: int, end: Exit) -> bool:
@@ -304,7 +307,7 @@ def _own(view: AttemptView, rank: int, end: Exit) -> bool:
     return end.signal in _OWN_SIGNALS
 
 
-def _coded(view: AttemptView, rank: int, end: Exit) -> bool:
+def _by_code(view: AttemptView, rank: int, end: Exit) -> bool:
     """Whether a launcher saw a rank fail with an exit code, before training was done and without being told to end."""
     member = view.members[rank]
     asked = member.requested is not None and member.requested <= end.time + SECOND
@@ -313,9 +316,7 @@ def _coded(view: AttemptView, rank: int, end: Exit) -> bool:
 
 def _said_codes(ends: dict[int, Exit]) -> str:
     """Who ended with which exit code, by code."""
-    by_code: dict[int, list[int]] = {}
-    for rank, one in ends.items():
-        by_code.setdefault(one.code or 0, []).append(rank)
+    by_code = _alike({rank: one.code or 0 for rank, one in ends.items()})
     return ", ".join(f"{said_ranks(ranks)} ended with exit code {code}" for code, ranks in sorted(by_code.items()))
 
 

@@ -48,16 +48,14 @@ class Measured:
         """Take in what a line of ``time`` (ns) measures of an iteration."""
         for one in readings:
             if not self._extreme(one.name, one.value) and self._known(one.name):
-                point = Point(iteration, time, one.value, one.nonfinite, one.unit)
-                self._points.setdefault(one.name, []).append(point)
+                self._reached(one, iteration, time)
 
     def take(self, event: events.Metric) -> None:
         """Take in a sample, or a reading that tells its iteration."""
         if self._extreme(event.name, event.value) or not self._known(event.name):
             return
         if event.iteration is not None:
-            point = Point(event.iteration, event.time, event.value, event.nonfinite, event.unit)
-            self._points.setdefault(event.name, []).append(point)
+            self._reached(event, event.iteration, event.time)
         elif event.value is None:
             self.left_out[f"nonfinite.{event.name}"] += 1
         elif is_blank(event.name, event.value, event.unit):
@@ -66,6 +64,10 @@ class Measured:
             self.left_out[f"failed read.{event.name}"] += 1
         elif (sample := self.hardware.take(event)) is not None:
             self._sampled(sample)
+
+    def _reached(self, one: Reading | events.Metric, iteration: int, time: int) -> None:
+        point = Point(iteration, time, one.value, one.nonfinite, one.unit)
+        self._points.setdefault(one.name, []).append(point)
 
     def _sampled(self, sample: events.Metric) -> None:
         """Take in a sample; one name in two units is two metrics, of which the window tells the latter."""
