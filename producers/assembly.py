@@ -15,6 +15,7 @@ from producers.logfile import LogFile
 from producers.owners import Owners
 from producers.readers import op_timings, pids, torchrun
 from producers.rows import Rows
+from producers.sole import sole
 from producers.speakers import Speakers
 from producers.workers import NO_RUN, Worker, Workers
 
@@ -93,7 +94,7 @@ def _job_of_files(contents: Contents) -> str:
     named = {spoken.job for spoken in contents.spoken if spoken.job}
     if not named and len(contents.timings) == 1:
         named = {op_timings.job_of(contents.timings[0], contents.layouts, tables=1)}
-    return next(iter(named)) if len(named) == 1 else NO_RUN
+    return sole(named) or NO_RUN
 
 
 def _by_home(tables: list[Rows], homes: Homes) -> list[tuple[str, list[Rows]]]:

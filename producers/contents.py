@@ -11,10 +11,10 @@ from producers import captures, job_files
 from producers.envelopes.evidence import forms_of, is_wrapped, shown
 from producers.envelopes.evidence import sample as lines_of
 from producers.envelopes.wrap import NONE
-from producers.files import Introductions, by_file, in_place
+from producers.files import by_file, in_place
 from producers.homes import Homes
 from producers.inputs import UNRECOGNISED, Unused
-from producers.introductions import Introduced, introduced
+from producers.introductions import Introduced, Introductions, introduced
 from producers.job_facts import JobFacts
 from producers.lines import is_archive, is_binary, is_packed
 from producers.logfile import LogFile, labelled, read_log
@@ -50,6 +50,7 @@ from producers.readers import (
 from producers.rows import Fields, Rows, is_array, sample
 from producers.samples import Dumped, empty, named
 from producers.scan import Source
+from producers.sole import sole
 from producers.voices import Spoken, voices_of
 
 _TABLES: tuple[tuple[str, Callable[[Fields], bool], Callable[[Source], Rows]], ...] = (
@@ -291,7 +292,7 @@ def _introduce(contents: Contents) -> Introductions:
     homes = Homes((place.run, place.folder) for place, _ in contents.ranks)
     written = [*contents.wrapped, *contents.consoles, *contents.plain]
     jobs = {job for where, log in written if (job := homes.job_of(log.file) or where.job)}
-    only = next(iter(jobs)) if len(jobs) == 1 else ""
+    only = sole(jobs) or ""
 
     def job_of(file: str, named: str) -> str:
         return homes.job_of(file) or named or only

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from producers.introductions import Introduced, self_of
+from producers.introductions import Introduced, Introductions, self_of
 from producers.logfile import LogFile
 from producers.readers.plain import Place
+from producers.sole import sole
 from producers.voices import Spoken, Voice, introduced_as, introduction_of, said_of, voices_of
 
 _NOT_PROVEN = "the number in the file's name may be that of a node, and nothing shows that it is the global rank"
 _FEWEST = 2
 """Files of a family that must name their own rank, so that the numbers of all of them are ranks."""
-
-
-Introductions = Callable[[str, str], Introduced]
-"""What NCCL tells of the processes of the job that a file, and its name, belong to."""
 
 
 def by_file(logs: Sequence[tuple[Place, LogFile]], introductions: Introductions) -> list[Spoken]:
@@ -59,7 +56,7 @@ def _process(found: Sequence[tuple[Place, LogFile]]) -> _Process:
     ranks = {rank for _, log in found if (rank := said_of(log)) is not None}
     records = [record for _, log in found for record in log.records if ":actor_name:" in record.text]
     actor = records[0].text.partition(":actor_name:")[2].strip()[:64] if records else ""
-    return _Process(ranks.pop() if len(ranks) == 1 else None, actor)
+    return _Process(sole(ranks), actor)
 
 
 def _named(log: LogFile, introduced: Introduced) -> set[int]:

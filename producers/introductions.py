@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from producers.envelopes.evidence import HEAD, WORLD
 from producers.grouping import Record
 from producers.logfile import LogFile
+from producers.sole import sole
 from schemas.text import iteration_of
 
 Process = tuple[str, int]
@@ -40,6 +41,10 @@ class Introduced(msgspec.Struct, frozen=True):
 NOBODY = Introduced()
 
 
+Introductions = Callable[[str, str], Introduced]
+"""What NCCL tells of the processes of the job that a file, and its name, belong to."""
+
+
 class Self(msgspec.Struct, frozen=True):
     """What one writer's own lines of NCCL say of it; the id is null where it was several processes in turn."""
 
@@ -59,12 +64,11 @@ def self_of(records: Sequence[Record], introduced: Introduced) -> Self | None:
     if not introduced.ranks:
         return None
     found = {process for record in records if (process := process_of(record.text)) is not None}
-    ranks = {introduced.ranks.get(process) for process in found}
-    rank = ranks.pop() if len(ranks) == 1 else None
+    rank = sole({introduced.ranks.get(process) for process in found})
     if rank is None:
         return None
-    hosts = {host for host, _ in found}
-    return Self(rank, hosts.pop() if len(hosts) == 1 else "", next(iter(found))[1] if len(found) == 1 else None)
+    own = sole(found)
+    return Self(rank, sole({host for host, _ in found}) or "", None if own is None else own[1])
 
 
 def introduced(logs: Sequence[LogFile]) -> Introduced:

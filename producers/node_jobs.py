@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from producers.homes import Homes
+from producers.sole import sole
 from producers.workers import Workers
 
 OF_SEVERAL = "log of a node, and nothing tells which of several jobs runs there"
@@ -31,28 +32,24 @@ class NodeJobs:
 
     def of(self, file: str, node: str) -> str:
         """The only job of the node, else the one whose logs lie nearest to the file; empty if nothing tells."""
-        running = self._on.get(node, set()) if node else set()
-        if len(running) == 1:
-            return next(iter(running))
+        runs = sole(self._on.get(node, ()) if node else ())
+        if runs is not None:
+            return runs
         return self._homes.job_of(file) or ("" if len(self.jobs) > 1 else next(iter(self.jobs), self._first))
 
 
 def named_in(texts: Sequence[str], jobs: Collection[str]) -> list[str]:
     """The job of ``jobs`` that each line names by its processes' group, or of the process that such a line names."""
-    own = [_only({job for job in _CGROUP.findall(text) if job in jobs}) for text in texts]
+    own = [sole({job for job in _CGROUP.findall(text) if job in jobs}) or "" for text in texts]
     processes: dict[str, set[str]] = defaultdict(set)
     for text, job in zip(texts, own, strict=True):
         for pid in _pids(text) if job else ():
             processes[pid].add(job)
     return [
-        job or _only({one for pid in _pids(text) for one in processes.get(pid, ())}) if processes else job
+        job or sole({one for pid in _pids(text) for one in processes.get(pid, ())}) or "" if processes else job
         for text, job in zip(texts, own, strict=True)
     ]
 
 
 def _pids(text: str) -> list[str]:
     return [pid or killed for pid, killed in _PID.findall(text)]
-
-
-def _only(found: set[str]) -> str:
-    return next(iter(found)) if len(found) == 1 else ""

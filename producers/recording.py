@@ -31,6 +31,7 @@ from producers.rows import Rows, near
 from producers.samples import rows_of
 from producers.scan import scan
 from producers.sightings import sightings
+from producers.sole import sole
 from producers.times import EARLIEST, SECOND, Moment, cancelled
 from producers.timing import Iterations, Life, Sightings, at_its_end, fill_alone, fill_worker
 from producers.unnumbered import numbered
@@ -303,6 +304,11 @@ def _nodes(
         ran = jobs.of(one.log.file, node)
         named = named_in([record.text for record in one.log.records], jobs.jobs)
         moments = system.filled(one, *spans.get(home, whole))
+        identities = {
+            (job, kind): Identity(job=job, node=node, rank_reason="log of a node", process_type=kind)
+            for job in sorted({*named, ran} - {""})
+            for kind in ("kernel", "system")
+        }
         latest = 0
         strange: list[int] = []
         for record, moment, head, job in zip(one.log.records, moments, one.heads, named, strict=True):
@@ -323,8 +329,7 @@ def _nodes(
                 line=record.line,
                 process_type=kind,
             )
-            identity = Identity(job=job or ran, node=node, rank_reason="log of a node", process_type=kind)
-            yield Observation(identity, latest, event, one.log.file, record.line)
+            yield Observation(identities[job or ran, kind], latest, event, one.log.file, record.line)
         if strange:
             yield Unused(one.log.file, strange[0], OF_SEVERAL, len(strange))
 
@@ -389,9 +394,7 @@ def _writer(worker: Worker, doubt: str) -> Identity:
 def _launcher(log: LogFile, owners: Owners) -> Identity:
     workers, home = owners.workers, owners.home(log.file)
     mentioned = {worker.node for pid in launcher.pids(log) if (worker := workers.by_pid(pid, job=home))}
-    node = log.node or launcher.node_of(
-        log.file, workers.nodes(home), next(iter(mentioned)) if len(mentioned) == 1 else ""
-    )
+    node = log.node or launcher.node_of(log.file, workers.nodes(home), sole(mentioned) or "")
     return Identity(
         job=home or log.job or owners.job(log.file, node),
         node=node,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypeVar
 
 import msgspec
 
 from producers.disputes import reason
 from producers.homes import Homes
 from producers.inputs import Unused
+from producers.sole import sole
 from producers.voices import Spoken, Voice
 from producers.workers import Worker, Workers
 from schemas.identity import Identity
@@ -18,8 +18,6 @@ from schemas.identity import Identity
 TWICE = "files of other folders are named for the same rank at the same time, so the number may not be the global rank"
 NOT_THE_FIRST = "the first error in its file is of a worker whose rank is not known"
 
-
-T = TypeVar("T")
 _Rank = tuple[str, str, int | None]
 """Job, group of workers, and rank in it."""
 
@@ -94,10 +92,10 @@ class Speakers:
         worker = Worker(
             job=job,
             attempt="0",
-            node=spoken.node or _only(nodes) or "",
+            node=spoken.node or sole(nodes) or "",
             local_rank=spoken.local,
             rank=spoken.rank,
-            pid=_only(pids) if pid is None else pid,
+            pid=sole(pids) if pid is None else pid,
             role=spoken.role,
             group=spoken.group,
             start=spoken.log.first(),
@@ -121,10 +119,6 @@ def _processes(voices: Sequence[Spoken], jobs: Sequence[str]) -> dict[_Rank, tup
             nodes |= {spoken.node} - {""}
             pids |= {pid for pid in (_pid(spoken),) if pid is not None}
     return dict(found)
-
-
-def _only(values: set[T]) -> T | None:
-    return next(iter(values)) if len(values) == 1 else None
 
 
 def _pid(spoken: Spoken) -> int | None:

@@ -20,6 +20,7 @@ from producers.grouping import Record
 from producers.introductions import NOBODY, Introduced, Process, Self, process_of, self_of
 from producers.logfile import LogFile, of_logger
 from producers.readers import launcher, torchrun
+from producers.sole import sole
 
 _STARTED = re.compile(
     r"- \((?:node_id=\w{1,128}, )?ip=([\w.:]{2,45}), pid=(\d{1,9})\) world_rank=(\d{1,7}), local_rank=(\d{1,5})"
@@ -378,7 +379,7 @@ def said_of(log: LogFile) -> int | None:
     """The rank that a process's lines name as their own, null if they name none or several."""
     itself = {int(one or other) for record in log.records for one, other in _ITSELF.findall(record.text[:HEAD])}
     itself |= torchrun.ranks_named(log)
-    return itself.pop() if len(itself) == 1 else None
+    return sole(itself)
 
 
 def _spoken(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from producers.sole import sole
 from producers.times import SECOND
 from schemas.identity import Identity
 
@@ -101,7 +102,7 @@ class Workers:
     def node_of(self, rank: int, job: str) -> str:
         """The node of a rank; empty if none is known, or several are."""
         nodes = {worker.node for worker in self.of_rank(rank, "", job)}
-        return next(iter(nodes)) if len(nodes) == 1 else ""
+        return sole(nodes) or ""
 
     def living(self, pid: int, node: str, time: int, job: str, attempt: str) -> Worker | None:
         """The worker whose process had an id at a time, not one that had it before or after.

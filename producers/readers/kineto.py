@@ -26,6 +26,7 @@ from producers.rows import Fields
 from producers.scan import Source
 from producers.segments import Collectives, Segments, Undivided, segments_of
 from producers.sketch import MOST_CALLS, Calls, Kind, Sketch, Step
+from producers.sole import sole
 from producers.times import HOUR, possible
 from schemas.events import Job, Profile, Timeline, TimeSource
 from schemas.identity import MOST_RANKS
@@ -273,7 +274,7 @@ def _observe(
     by_name = {int(found) for found in _RANK.findall(trace.file.rpartition("/")[2])}
     told = [*({trace.rank} - {None}), *by_table]
     ranks = set(told) or by_name
-    rank = next(iter(ranks)) if len(ranks) == 1 else None
+    rank = sole(ranks)
     if len(ranks) > 1:
         listed = ", ".join(str(one) for one in sorted(one for one in ranks if one is not None))
         yield Unused(trace.file, 0, f"sources disagree about the rank: {listed}")
